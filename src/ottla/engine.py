@@ -1,0 +1,269 @@
+"""The engine seam: what the broker needs from whatever keeps its data.
+
+Typing Protocols only, one leaf below `broker/` and `storage/`, imported by both and naming neither. The local form is
+`storage/` (Kafka's files on one machine); a cluster engine may follow. One conformance suite runs on every engine.
+
+Rules that every engine keeps:
+
+1. Only `begin_append` assigns offsets. Two calls for one partition, made in order, get increasing offsets in that order.
+2. `begin_append` is synchronous and copies or writes what it needs before it returns: receive buffers are reused. Whoever
+   waits with bytes in hand copies them first.
+3. A ticket becomes durable, or fails, exactly once; its callbacks run on the thread that owns the engine (the event
+   loop), never inside `begin_append`.
+4. The high watermark never passes what would survive the loss that `ottla.flush.policy` guards against, never falls
+   while the process lives, and moves before the tickets that it covers report durable.
+5. `read` returns whole batches, untouched, the first of them containing the asked offset, and never a byte at or above
+   the limit that its isolation asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ottla.config.log_config import LogConfig
+from ottla.errors import KafkaError
+from ottla.model import AppendOrigin, TopicId, TopicPartition
+
+
+class Ticket(Protocol):
+    """One append on its way to durability. Offsets are known at once on a local engine."""
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first appended record; of the first copy when `is_duplicate`."""
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last appended record."""
+
+    @property
+    def log_append_time_ms(self) -> int:
+        """The time that the log stamped, or -1 when records keep their own."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def is_duplicate(self) -> bool:
+        """True when an idempotent producer's batch was known already and nothing was written."""
+
+    @property
+    def is_durable(self) -> bool: ...
+
+    @property
+    def error(self) -> KafkaError | None:
+        """Why this append will never be durable, or None."""
+
+    def on_done(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once on the owner's loop when durable or failed; soon, if it is so already."""
+
+
+class FileSpan(Protocol):
+    """A run of bytes in a segment file that a reader has leased.
+
+    The file stays open until `release`, whatever retention does meanwhile.
+    """
+
+    @property
+    def file_descriptor(self) -> int: ...
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def is_resident(self) -> bool:
+        """False when reading it could block on the disk, so that a thread must warm it first."""
+
+    def read(self) -> bytes:
+        """Return the bytes (blocking when cold)."""
+
+    def release(self) -> None: ...
+
+
+class AbortedTransaction(NamedTuple):
+    """What a read_committed consumer must skip (KIP-98)."""
+
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """Whole batches from one partition, in offset order, as spans that together are `size_bytes` long."""
+
+    spans: Sequence[bytes | memoryview | FileSpan]
+    size_bytes: int
+    aborted_transactions: Sequence[AbortedTransaction] = ()
+
+
+class LogOffsets(NamedTuple):
+    """The four offsets of a log."""
+
+    log_start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    log_end_offset: int
+
+
+class TimestampOffset(NamedTuple):
+    """An answer of ListOffsets: -1 in all fields when there is none."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+class EpochEndOffset(NamedTuple):
+    """The largest known epoch not above the asked one, and the offset where it ends (KIP-279). -1, -1 when none."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class ReadLimit(NamedTuple):
+    """Upper end of a read."""
+
+    max_bytes: int
+    up_to_offset: int
+    at_least_one_batch: bool
+
+
+class RecordLog(Protocol):
+    """All partitions' logs, by name. Raises `KafkaStorageError` where a log is damaged or its disk failed."""
+
+    def create(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> None:
+        """Make an empty log, or open the one that is there with the same topic id. Idempotent."""
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Make the log unreachable now and remove its files later; open spans stay readable."""
+
+    def contains(self, partition: TopicPartition) -> bool: ...
+
+    def partitions(self) -> Mapping[TopicPartition, TopicId]:
+        """Every log that is there, with the id in its `partition.metadata`."""
+
+    def configure(self, partition: TopicPartition, config: LogConfig) -> None:
+        """Use these settings from the next append on."""
+
+    def offsets(self, partition: TopicPartition) -> LogOffsets: ...
+
+    def begin_append(
+        self,
+        partition: TopicPartition,
+        batch: bytearray | memoryview,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        log_append_time_ms: int = -1,
+    ) -> Ticket:
+        """Append one validated, writable v2 batch; its base offset and leader epoch are stamped in place.
+
+        Raises the producer-state errors (`OutOfOrderSequenceNumber`, `InvalidProducerEpoch`, ...), `RecordListTooLarge`
+        when it is larger than a segment, `KafkaStorageError`.
+        """
+
+    def read(self, partition: TopicPartition, offset: int, limit: ReadLimit) -> ReadResult:
+        """Read from the batch that holds `offset`.
+
+        Raises `OffsetOutOfRange` below the log start or above the log end; empty at `up_to_offset` or beyond.
+        """
+
+    def aborted_transactions(
+        self, partition: TopicPartition, first_offset: int, up_to_offset: int
+    ) -> Sequence[AbortedTransaction]: ...
+
+    def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
+        """First record at or after a time; the special timestamps of `model` are answered too."""
+
+    def end_offset_for_epoch(self, partition: TopicPartition, leader_epoch: int) -> EpochEndOffset: ...
+
+    def latest_leader_epoch(self, partition: TopicPartition) -> int | None:
+        """The newest epoch in `leader-epoch-checkpoint`, None when nothing was ever appended."""
+
+    def delete_records(self, partition: TopicPartition, before_offset: int) -> int:
+        """Raise the log start; returns the new one. Raises `OffsetOutOfRange` above the high watermark."""
+
+    def truncate_to(self, partition: TopicPartition, offset: int) -> None: ...
+
+    def size_bytes(self, partition: TopicPartition) -> int: ...
+
+    def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
+        """Have `callback` called on the owner's loop whenever a partition's high watermark or last stable offset moved."""
+
+
+class Shard(NamedTuple):
+    """One partition of a topic that holds the broker's own state."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecord:
+    """One record of a state log: `value` None is a tombstone; `key` None where the log has no keys."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+class StateBatch(NamedTuple):
+    """Stored records with where and when they stand."""
+
+    base_offset: int
+    timestamp_ms: int
+    records: Sequence[StateRecord]
+
+
+class StateStore(Protocol):
+    """Serves every state machine of the broker: decide, append, replay."""
+
+    def load(self, shard: Shard) -> Iterator[StateBatch]:
+        """Yield all that is stored, newest snapshot first, in order. Control records are left out."""
+
+    def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
+        """Append the records as one batch. Raises `KafkaStorageError`."""
+
+    def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
+        """Store the whole state as of the log's end, so that earlier records may go."""
+
+
+class BrokerEndpoint(NamedTuple):
+    """A broker as Metadata shows it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Membership(Protocol):
+    """Who leads, who coordinates, who is there. Local: always this broker."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    def leader_for(self, partition: TopicPartition) -> int:
+        """Node id of the partition's leader, -1 when there is none."""
+
+    def owner(self, key: str) -> int:
+        """Node id of the coordinator for a group or transactional id."""
+
+    def brokers(self, listener_name: str) -> Sequence[BrokerEndpoint]: ...
+
+
+class Offload(Protocol):
+    """How an engine leaves the owner's loop to do what blocks (fsync, cold reads), and comes back.
+
+    A server hands in threads; a test hands in one that runs when told.
+    """
+
+    def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        """Run `work` off the loop, then `done` on the loop with what it raised."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Run `callback` on the loop after the current callbacks."""
