@@ -1,0 +1,101 @@
+"""Builds the wheel: compiled with mypyc where a C compiler works, pure Python where none does.
+
+The same typed source runs both ways. `OTTLA_PURE=1` asks for the pure build. Which build runs is told by
+`ottla --version` (`src/ottla/_build.py`). Everything else about the package stands in `pyproject.toml`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+COMPILED: Final = (
+    # Globs below src/ottla. A room that is hot is one line here; files named in PURE stay interpreted.
+    "records/*.py",
+    "protocol/primitives.py",
+    "protocol/codec.py",
+    "protocol/headers.py",
+    "protocol/connection.py",
+    "protocol/flat/*.py",
+)
+PURE: Final = ("**/__init__.py",)
+
+BUILDING_COMMANDS: Final = {"build", "build_ext", "bdist_wheel", "editable_wheel", "install", "develop"}
+PACKAGE: Final = Path("src/ottla")
+
+
+def compiled_sources() -> list[str]:
+    """Return the source files to compile, in a stable order."""
+    left_out = {path for pattern in PURE for path in PACKAGE.glob(pattern)}
+    found = {path for pattern in COMPILED for path in PACKAGE.glob(pattern)}
+    return sorted(str(path) for path in found - left_out)
+
+
+def announce(sentence: str) -> None:
+    """Print a line that is seen above the noise of a build."""
+    print(f"ottla: {sentence}", file=sys.stderr, flush=True)
+
+
+def has_c_compiler() -> bool:
+    """Compile one line against Python's headers: the only sure way to know that a compiler is there and works."""
+    command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    if shutil.which(command[0]) is None:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text("#include <Python.h>\nint ottla_probe(void) { return PY_MAJOR_VERSION; }\n")
+        include = sysconfig.get_path("include")
+        tried = subprocess.run(
+            [*command, f"-I{include}", "-c", str(source), "-o", str(source.with_suffix(".o"))],
+            capture_output=True,
+            check=False,
+        )
+    return tried.returncode == 0
+
+
+def extensions() -> list[Extension]:
+    """Return what is to be compiled: nothing where pure was asked for, or where there is no compiler."""
+    if not BUILDING_COMMANDS.intersection(sys.argv):
+        return []
+    if os.environ.get("OTTLA_PURE") == "1":
+        announce("OTTLA_PURE=1: building the pure Python build")
+        return []
+    sources = compiled_sources()
+    if not sources:
+        return []
+    if not has_c_compiler():
+        announce("no working C compiler with Python's headers was found: building the pure Python build (slower)")
+        return []
+    from mypyc.build import mypycify
+
+    announce(f"compiling {len(sources)} modules with mypyc")
+    return list(mypycify(["--no-warn-unused-ignores", *sources], opt_level="2", debug_level="0", separate=True))
+
+
+class BuildExtensionsOrNone(build_ext):
+    """Compiles all extensions or none: a half compiled set would not import."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or min(4, os.cpu_count() or 1)
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:  # whatever a compiler or linker can do wrong, the pure build still works
+            announce(f"compiling failed ({error}): building the pure Python build (slower)")
+            for built in self.get_outputs():
+                Path(built).unlink(missing_ok=True)
+            self.extensions = []
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensionsOrNone})
