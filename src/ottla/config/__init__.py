@@ -1,0 +1,1 @@
+"""Settings: Kafka's own keys as tables, and everything that is read from them."""

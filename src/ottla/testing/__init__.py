@@ -1,0 +1,1 @@
+"""What our users and we test with: a broker in the test process, a clock that is moved by hand."""
