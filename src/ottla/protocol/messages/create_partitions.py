@@ -1,0 +1,36 @@
+"""CreatePartitions (API key 37)."""
+
+from __future__ import annotations
+
+from ottla.protocol.schema import Message, Struct, array, boolean, int16, int32, string
+
+
+class CreatePartitionsAssignment(Struct):
+    broker_ids: list[int] = array(int32)
+
+
+class CreatePartitionsTopic(Struct):
+    name: str = string()
+    count: int = int32()
+    assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, nullable="0+")
+
+
+class CreatePartitionsRequest(Message, key=37, versions="0-3", flexible="2+"):
+    """CreatePartitionsRequest."""
+
+    topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
+    timeout_ms: int = int32()
+    validate_only: bool = boolean()
+
+
+class CreatePartitionsTopicResult(Struct):
+    name: str = string()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+
+
+class CreatePartitionsResponse(Message, key=37, versions="0-3", flexible="2+"):
+    """CreatePartitionsResponse."""
+
+    throttle_time_ms: int = int32()
+    results: list[CreatePartitionsTopicResult] = array(CreatePartitionsTopicResult)

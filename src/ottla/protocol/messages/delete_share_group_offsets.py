@@ -1,0 +1,32 @@
+"""DeleteShareGroupOffsets (API key 92)."""
+
+from __future__ import annotations
+
+from ottla.protocol.schema import Message, Struct, array, int16, int32, string, uuid
+
+
+class DeleteShareGroupOffsetsRequestTopic(Struct):
+    topic_name: str = string()
+
+
+class DeleteShareGroupOffsetsRequest(Message, key=92, versions="0", flexible="0+"):
+    """DeleteShareGroupOffsetsRequest."""
+
+    group_id: str = string()
+    topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic)
+
+
+class DeleteShareGroupOffsetsResponseTopic(Struct):
+    topic_name: str = string()
+    topic_id: bytes = uuid()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+
+
+class DeleteShareGroupOffsetsResponse(Message, key=92, versions="0", flexible="0+"):
+    """DeleteShareGroupOffsetsResponse."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    responses: list[DeleteShareGroupOffsetsResponseTopic] = array(DeleteShareGroupOffsetsResponseTopic)

@@ -1,0 +1,21 @@
+"""Heartbeat (API key 12)."""
+
+from __future__ import annotations
+
+from ottla.protocol.schema import Message, int16, int32, string
+
+
+class HeartbeatRequest(Message, key=12, versions="0-4", flexible="4+"):
+    """HeartbeatRequest."""
+
+    group_id: str = string()
+    generation_id: int = int32()
+    member_id: str = string()
+    group_instance_id: str | None = string("3+", nullable="3+", default=None)
+
+
+class HeartbeatResponse(Message, key=12, versions="0-4", flexible="4+"):
+    """HeartbeatResponse."""
+
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    error_code: int = int16()

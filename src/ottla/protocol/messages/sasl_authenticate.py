@@ -1,0 +1,20 @@
+"""SaslAuthenticate (API key 36)."""
+
+from __future__ import annotations
+
+from ottla.protocol.schema import Message, int16, int64, octets, string
+
+
+class SaslAuthenticateRequest(Message, key=36, versions="0-2", flexible="2+"):
+    """SaslAuthenticateRequest."""
+
+    auth_bytes: bytes = octets()
+
+
+class SaslAuthenticateResponse(Message, key=36, versions="0-2", flexible="2+"):
+    """SaslAuthenticateResponse."""
+
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+    auth_bytes: bytes = octets()
+    session_lifetime_ms: int = int64("1+", ignorable=True)

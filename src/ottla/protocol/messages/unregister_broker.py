@@ -1,0 +1,19 @@
+"""UnregisterBroker (API key 64)."""
+
+from __future__ import annotations
+
+from ottla.protocol.schema import Message, int16, int32, string
+
+
+class UnregisterBrokerRequest(Message, key=64, versions="0", flexible="0+"):
+    """UnregisterBrokerRequest."""
+
+    broker_id: int = int32()
+
+
+class UnregisterBrokerResponse(Message, key=64, versions="0", flexible="0+"):
+    """UnregisterBrokerResponse."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
