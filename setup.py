@@ -12,8 +12,9 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -78,7 +79,8 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify
 
     announce(f"compiling {len(sources)} modules with mypyc")
-    return list(mypycify(["--no-warn-unused-ignores", *sources], opt_level="2", debug_level="0", separate=True))
+    made: Sequence[Any] = mypycify(sources, opt_level="2", debug_level="0", separate=True)
+    return list(made)
 
 
 class BuildExtensionsOrNone(build_ext):

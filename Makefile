@@ -1,0 +1,75 @@
+# Everything that a developer does, as one command each. `make` alone lists them.
+# A fresh machine needs Python 3.11 or newer; with a C compiler the hot rooms are compiled, without one they run as Python.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEPENDENCIES := $(VENV)/.dependencies
+INSTALLED := $(VENV)/.installed
+WHEELS := build/wheels
+SOURCES := $(shell find src -name '*.py' -not -path '*/__pycache__/*' 2>/dev/null)
+WORKERS ?= 2
+SERVE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help serve build test test-compiled test-pure interop lint bench gate soak lock clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(DEPENDENCIES): requirements-dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ottla needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# --no-build-isolation: the lock file's own mypy compiles, and mypyc's cache in build/ makes the next build a short one.
+$(INSTALLED): $(DEPENDENCIES) $(SOURCES) pyproject.toml setup.py
+	@rm -rf $(WHEELS) build/lib* build/bdist*
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w $(WHEELS) . 2>build/log || { cat build/log >&2; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/ottla-*.whl
+	@$(BIN)/python -c 'from ottla._build import build_kind; print("ottla: the", build_kind(), "build is installed in $(VENV)")'
+	@touch $@
+
+build: $(INSTALLED) ## build the wheel and install it, so that .venv/bin/ottla works
+
+serve: $(INSTALLED) ## start a broker on localhost:9092 with its data in ./ottla-data
+	$(BIN)/ottla serve $(SERVE)
+
+test: test-compiled test-pure ## run all unit tests on both builds; needs Python only
+
+test-compiled: $(INSTALLED)
+	@if $(BIN)/python -c 'import sys; from ottla._build import build_kind; sys.exit(build_kind() != "compiled")'; then \
+		echo "ottla: unit tests on the compiled build" && $(BIN)/python -m pytest -q -n $(WORKERS); \
+	else \
+		echo "ottla: no working C compiler, so there is no compiled build to test; only the pure build is tested"; \
+	fi
+
+test-pure: $(DEPENDENCIES)
+	@echo "ottla: unit tests on the pure build"
+	@PYTHONPATH=src $(BIN)/python -m pytest -q -n $(WORKERS)
+
+interop: $(INSTALLED) ## run other people's clients against the broker; needs kcat, Java 17 and Maven beside Python
+	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
+	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q tests/interop
+
+lint: $(DEPENDENCIES) ## check style, types and who imports whom
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
+
+bench: $(INSTALLED) ## measure beside the C floor, Apache Kafka and a peer; writes docs/performance.md
+	$(BIN)/python -m benchmarks.bench --write docs/performance.md
+
+gate: $(INSTALLED) ## check broker CPU per request and per GB against the C floor of the same run
+	$(BIN)/python -m benchmarks.gate
+
+soak: $(INSTALLED) ## run mixed load with restarts for a while (MINUTES=10) and check that nothing acknowledged is lost
+	$(BIN)/python -m benchmarks.soak
+
+lock: ## resolve pyproject.toml anew into the lock files
+	tools/lock
+
+clean: ## remove everything that was built; ottla-data stays
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache
