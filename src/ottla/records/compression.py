@@ -1,0 +1,108 @@
+"""Codec numbers to compressing and inflating functions, and the bound on what records may inflate to.
+
+Damage in a compressed payload is `InvalidRecord`: the batch's checksum has been right by then, so sending it again
+would not help, which is what `CorruptMessage` would tell a producer to do. Kafka answers UNKNOWN_SERVER_ERROR there.
+
+Every function that inflates stops at a limit before it has allocated much more, so that a bomb costs bounded memory.
+"""
+
+from __future__ import annotations
+
+import zlib
+from enum import IntEnum
+from typing import Final
+
+from cramjam import DecompressionError, zstd
+
+from ottla.errors import InvalidRecord, UnsupportedCompressionType
+from ottla.records.lz4_frame import deflate_lz4, inflate_lz4
+from ottla.records.snappy_stream import deflate_snappy, inflate_snappy
+
+MAX_INFLATED_BYTES: Final = 256 * 1024 * 1024
+"""What one batch may inflate to unless a caller says otherwise: far above what a client's buffer holds (32 MiB)."""
+
+
+class Codec(IntEnum):
+    """How a batch's records are compressed; the value is the low three bits of the attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @classmethod
+    def of(cls, number: int) -> Codec:
+        """Raises `UnsupportedCompressionType` for a number without a codec."""
+        if number > Codec.ZSTD:
+            raise UnsupportedCompressionType(f"no codec has the number {number}")
+        return _CODECS[number]
+
+    @classmethod
+    def named(cls, name: str) -> Codec:
+        """Return the codec of a `compression.type` of a producer (`none`, `gzip`, ...). Raises `KeyError`."""
+        return cls["NONE" if name in ("none", "uncompressed") else name.upper()]
+
+
+_CODECS: Final = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+
+DEFAULT_LEVELS: Final[dict[Codec, int]] = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
+"""Kafka's `compression.<codec>.level` defaults; none and snappy have no levels."""
+
+_GZIP_WINDOW: Final = 31  # zlib's way of asking for a gzip wrapper around the largest window
+
+
+def deflate(codec: Codec, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
+    """Compress records in the framing that Kafka's clients read. `level` None is Kafka's default."""
+    if codec == Codec.NONE:
+        return bytes(data)
+    if codec == Codec.SNAPPY:
+        return deflate_snappy(data)
+    level = DEFAULT_LEVELS[codec] if level is None else level
+    if codec == Codec.LZ4:
+        return deflate_lz4(data, level)
+    if codec == Codec.ZSTD:
+        return bytes(zstd.compress(data, level=level))
+    return zlib.compress(data, level, _GZIP_WINDOW)
+
+
+def inflate(codec: Codec, data: memoryview, limit_bytes: int = MAX_INFLATED_BYTES) -> bytes:
+    """Return the records' bytes. Raises `InvalidRecord` where they are damaged or would exceed `limit_bytes`."""
+    if codec == Codec.NONE:
+        return bytes(data)
+    if codec == Codec.SNAPPY:
+        return inflate_snappy(data, limit_bytes)
+    if codec == Codec.LZ4:
+        return inflate_lz4(data, limit_bytes)
+    if codec == Codec.ZSTD:
+        return _inflate_zstd(data, limit_bytes)
+    return _inflate_gzip(data, limit_bytes)
+
+
+def _inflate_gzip(data: memoryview, limit_bytes: int) -> bytes:
+    """Read one gzip member after the other, as Java's stream does, which ends at what is no further member."""
+    parts: list[bytes] = []
+    left = limit_bytes
+    rest = bytes(data)
+    while True:
+        stream = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            part = stream.decompress(rest, left + 1)
+        except zlib.error as error:
+            raise InvalidRecord(f"gzip data is damaged: {error}") from error
+        left -= len(part)
+        if left < 0:
+            raise InvalidRecord(f"the records inflate to more than {limit_bytes} bytes")
+        if not stream.eof:
+            raise InvalidRecord("a gzip stream is cut short")
+        parts.append(part)
+        rest = stream.unused_data
+        if not rest.startswith(b"\x1f\x8b"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _inflate_zstd(data: memoryview, limit_bytes: int) -> bytes:
+    try:
+        return bytes(zstd.decompress(data))
+    except DecompressionError as error:
+        raise InvalidRecord(f"zstd data is damaged: {error}") from error

@@ -1,0 +1,280 @@
+"""Single records within a v2 batch's inflated payload: look at all, or make objects of them.
+
+`walk_records` is what a produced batch costs: one pass that builds nothing and finds out all that the validator asks.
+`decode_records` is what a consumer costs: one object per record. Both are strict about a record's structure and
+indifferent to the meaning of offset deltas and attributes, as Kafka is.
+
+A record: varint length of the rest, 1 byte attributes (unused), varlong timestamp delta, varint offset delta, varint
+key length (-1: null) and key, the same for the value, varint header count, then headers of varint key length, key,
+varint value length (-1: null) and value.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from ottla.errors import InvalidRecord
+from ottla.model import NO_SEQUENCE, NO_TIMESTAMP_MS
+from ottla.records.varint import VarintError, read_varint, read_varlong, varint_size, write_varint
+
+Headers = tuple[tuple[str, bytes | None], ...]
+"""Header keys may repeat; their order is kept."""
+
+MIN_TIMESTAMP: Final = -(1 << 63)
+MAX_TIMESTAMP: Final = (1 << 63) - 1
+NO_APPEND_TIME: Final = MIN_TIMESTAMP
+"""For `decode_records`: records keep their own times. -1 would not do, since a damaged header can hold it."""
+
+_SAFE_DELTA: Final = 1 << 62
+
+
+@final
+class Record:
+    """One record as a reader sees it: absolute offset and timestamp (ms since the epoch), bytes copied out."""
+
+    __slots__ = ("headers", "key", "offset", "sequence", "timestamp", "value")
+
+    def __init__(
+        self,
+        offset: i64,
+        timestamp: i64,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        sequence: i64 = NO_SEQUENCE,
+    ) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.sequence = sequence
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (
+            self.offset == other.offset
+            and self.timestamp == other.timestamp
+            and self.key == other.key
+            and self.value == other.value
+            and self.headers == other.headers
+            and self.sequence == other.sequence
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.offset, self.timestamp, self.key, self.value))
+
+    def __repr__(self) -> str:
+        return (
+            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
+            f"headers={self.headers!r}, sequence={self.sequence})"
+        )
+
+
+def add_timestamps(base: i64, delta: i64) -> i64:
+    """Add as Java does: past the end of 64 bits it goes on at the other end."""
+    if -_SAFE_DELTA < delta < _SAFE_DELTA and -_SAFE_DELTA < base < _SAFE_DELTA:
+        return base + delta
+    total = int(base) + int(delta)
+    return ((total + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+
+
+def _refuse(index: i64, why: str) -> NoReturn:
+    raise InvalidRecord(f"record {index} of the batch {why}")
+
+
+def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> tuple[i64, i64, i64, i64]:
+    """Check the structure of exactly `count` records that fill `payload`.
+
+    Returns the largest timestamp (-1 without records), the offset delta of the first record that has it, the smallest
+    timestamp, and how many records have no key. Raises `InvalidRecord`.
+    """
+    end: i64 = len(payload)
+    position: i64 = 0
+    index: i64 = 0
+    max_timestamp: i64 = MIN_TIMESTAMP
+    max_offset_delta: i64 = -1
+    min_timestamp: i64 = MAX_TIMESTAMP
+    keyless: i64 = 0
+    try:
+        while index < count:
+            size, position = read_varint(payload, position)
+            record_end: i64 = position + size
+            if size < 0 or record_end > end:
+                _refuse(index, f"has a length of {size}, with {end - position} bytes left")
+            timestamp_delta, position = read_varlong(payload, position + 1)
+            offset_delta, position = read_varint(payload, position)
+            key_size, position = read_varint(payload, position)
+            if key_size >= 0:
+                position += key_size
+            else:
+                keyless += 1
+            value_size, position = read_varint(payload, position)
+            if value_size > 0:
+                position += value_size
+            header_count, position = read_varint(payload, position)
+            if header_count != 0:
+                position = _skip_headers(payload, position, header_count, index)
+            if position != record_end:
+                _refuse(index, f"does not end where its length says, but {position - record_end} bytes further")
+            timestamp = add_timestamps(base_timestamp, timestamp_delta)
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+                max_offset_delta = offset_delta
+            if timestamp < min_timestamp:
+                min_timestamp = timestamp
+            index += 1
+    except IndexError:
+        _refuse(index, "is cut short")
+    except VarintError as error:
+        _refuse(index, f"has {error}")
+    if position != end:
+        raise InvalidRecord(f"{end - position} bytes are left after the {count} records that the batch announces")
+    if count <= 0:
+        return NO_TIMESTAMP_MS, -1, NO_TIMESTAMP_MS, 0
+    return max_timestamp, max_offset_delta, min_timestamp, keyless
+
+
+def _skip_headers(payload: bytes, position: i64, header_count: i64, index: i64) -> i64:
+    if header_count < 0:
+        _refuse(index, f"has {header_count} headers")
+    done: i64 = 0
+    while done < header_count:
+        key_size, position = read_varint(payload, position)
+        if key_size < 0:
+            _refuse(index, "has a header without a key")
+        value_size, position = read_varint(payload, position + key_size)
+        if value_size > 0:
+            position += value_size
+        done += 1
+    return position
+
+
+def decode_records(
+    payload: bytes,
+    count: i64,
+    *,
+    base_offset: i64,
+    base_timestamp: i64,
+    base_sequence: i64 = NO_SEQUENCE,
+    log_append_time: i64 = NO_APPEND_TIME,
+) -> list[Record]:
+    """Make an object of each of the `count` records in `payload`.
+
+    With a `log_append_time` (`NO_APPEND_TIME` for none) every record has that timestamp. Raises `InvalidRecord`.
+    """
+    end: i64 = len(payload)
+    position: i64 = 0
+    index: i64 = 0
+    records: list[Record] = []
+    try:
+        while index < count:
+            size, position = read_varint(payload, position)
+            record_end: i64 = position + size
+            if size < 0 or record_end > end:
+                _refuse(index, f"has a length of {size}, with {end - position} bytes left")
+            timestamp_delta, position = read_varlong(payload, position + 1)
+            offset_delta, position = read_varint(payload, position)
+            key: bytes | None = None
+            value: bytes | None = None
+            headers: Headers = ()
+            field_size, position = read_varint(payload, position)
+            if field_size >= 0:
+                key = payload[position : position + field_size]
+                position += field_size
+            field_size, position = read_varint(payload, position)
+            if field_size >= 0:
+                value = payload[position : position + field_size]
+                position += field_size
+            header_count, position = read_varint(payload, position)
+            if header_count != 0:
+                headers, position = _decode_headers(payload, position, header_count, index)
+            if position != record_end:
+                _refuse(index, f"does not end where its length says, but {position - record_end} bytes further")
+            timestamp = (
+                log_append_time
+                if log_append_time != NO_APPEND_TIME
+                else add_timestamps(base_timestamp, timestamp_delta)
+            )
+            sequence = base_sequence if base_sequence < 0 else add_sequence(base_sequence, offset_delta)
+            records.append(Record(base_offset + offset_delta, timestamp, key, value, headers, sequence))
+            index += 1
+    except IndexError:
+        _refuse(index, "is cut short")
+    except VarintError as error:
+        _refuse(index, f"has {error}")
+    if position != end:
+        raise InvalidRecord(f"{end - position} bytes are left after the {count} records that the batch announces")
+    return records
+
+
+def _decode_headers(payload: bytes, position: i64, header_count: i64, index: i64) -> tuple[Headers, i64]:
+    if header_count < 0:
+        _refuse(index, f"has {header_count} headers")
+    headers: list[tuple[str, bytes | None]] = []
+    done: i64 = 0
+    while done < header_count:
+        size, position = read_varint(payload, position)
+        if size < 0:
+            _refuse(index, "has a header without a key")
+        key = payload[position : position + size].decode("utf-8", "replace")
+        value: bytes | None = None
+        size, position = read_varint(payload, position + size)
+        if size >= 0:
+            value = payload[position : position + size]
+            position += size
+        headers.append((key, value))
+        done += 1
+    return tuple(headers), position
+
+
+def add_sequence(base_sequence: i64, increment: i64) -> i64:
+    """Add to a producer's sequence number, which goes on at 0 after 2^31 - 1 (KIP-98)."""
+    total: i64 = base_sequence + increment
+    return total if total < 1 << 31 else total - (1 << 31)
+
+
+def record_body_size(
+    timestamp_delta: i64, offset_delta: i64, key: bytes | None, value: bytes | None, headers: Headers
+) -> i64:
+    """Size in bytes of a record without its length prefix."""
+    size: i64 = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + varint_size(len(headers))
+    size += _field_size(key) + _field_size(value)
+    for header_key, header_value in headers:
+        size += _field_size(header_key.encode()) + _field_size(header_value)
+    return size
+
+
+def _field_size(field: bytes | None) -> i64:
+    if field is None:
+        return 1
+    size: i64 = len(field)
+    return varint_size(size) + size
+
+
+def write_record(
+    out: BytesWriter, timestamp_delta: i64, offset_delta: i64, key: bytes | None, value: bytes | None, headers: Headers
+) -> None:
+    """Append one record, length prefix first."""
+    write_varint(out, record_body_size(timestamp_delta, offset_delta, key, value, headers))
+    out.append(0)
+    write_varint(out, timestamp_delta)
+    write_varint(out, offset_delta)
+    _write_field(out, key)
+    _write_field(out, value)
+    write_varint(out, len(headers))
+    for header_key, header_value in headers:
+        _write_field(out, header_key.encode())
+        _write_field(out, header_value)
+
+
+def _write_field(out: BytesWriter, field: bytes | None) -> None:
+    if field is None:
+        out.append(1)  # -1 as a varint
+        return
+    write_varint(out, len(field))
+    out.write(field)
