@@ -95,7 +95,7 @@ class Field:
         "type",
     )
 
-    def __init__(  # noqa: PLR0913 - one per property of a field in Kafka's definitions
+    def __init__(
         self,
         type: str,
         versions: str,
@@ -135,6 +135,11 @@ class Field:
     def not_compact(self) -> Versions:
         """Versions that keep the plain form although the message is flexible (the header's client id)."""
         return NO_VERSIONS if self._not_compact is None else Versions(self._not_compact)
+
+    @property
+    def makes_default(self) -> bool:
+        """Whether every instance needs a default of its own, which can then be changed in place."""
+        return self.default is list or self.default is Struct
 
     def new_default(self) -> object:
         """The value of a new instance; lists and structs are made anew."""
@@ -268,7 +273,7 @@ class StructType(type):
     versions: Versions
     flexible: Versions
 
-    def __new__(  # noqa: PLR0913 - what a message's declaration can say
+    def __new__(
         mcs,
         name: str,
         bases: tuple[type, ...],
@@ -327,6 +332,6 @@ class Struct(metaclass=StructType):
 class Message(Struct):
     """A whole request, response, header or stored record.
 
-    Its class carries `key` (API key or record type), `versions` (that can be read and written) and `flexible` (those with
-    compact lengths and tagged fields, KIP-482).
+    Its class carries `key` (API key or record type), `versions` (that can be read and written) and `flexible`
+    (those with compact lengths and tagged fields, KIP-482).
     """

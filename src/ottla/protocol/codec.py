@@ -1,0 +1,75 @@
+"""The door of the room: messages from bytes and to bytes.
+
+    request = decode(ProduceRequest, 13, body)
+    parts = encode_parts(FetchResponse(...), 18)
+
+One schema-driven codec serves every message and version; for the few hot APIs the modules of `flat/`, made from the
+same declarations, take its place unseen. Headers and the size in front of a frame are `headers`' affair.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar, cast
+
+from ottla.errors import UnsupportedVersion
+from ottla.protocol.plans import StructCodec
+from ottla.protocol.primitives import DecodeError, EncodeError, Reader, Writer
+from ottla.protocol.schema import Message, Span, StructType
+
+__all__ = ["DecodeError", "EncodeError", "Message", "decode", "decode_with_end", "encode", "encode_parts"]
+
+M = TypeVar("M", bound=Message)
+
+_plans: Final[dict[StructType, dict[int, StructCodec]]] = {}
+
+
+def decode(cls: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0) -> M:
+    """Return the message that starts at `position`; bytes after it are ignored, as Kafka ignores them.
+
+    Record fields are memoryviews of `buffer`; everything else is copied. Raises `DecodeError` for bytes that are no
+    such message and `UnsupportedVersion` for a version that the message does not have.
+    """
+    message, _ = decode_with_end(cls, version, buffer, position)
+    return message
+
+
+def decode_with_end(
+    cls: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0
+) -> tuple[M, int]:
+    """Return the message that starts at `position`, and the position after it. Raises as `decode`."""
+    plan = _plan(cls, version)
+    reader = Reader(buffer, position)
+    try:
+        message = plan.read(reader)
+    except IndexError:
+        raise DecodeError(f"{cls.__name__} v{version} ends too early") from None
+    return cast(M, message), reader.position
+
+
+def encode(message: Message, version: int) -> bytes:
+    """Return the message as bytes. Records held elsewhere (`Span`) need `encode_parts`.
+
+    Raises `UnsupportedVersion` for a version that the message does not have, or that lacks a field which is set and
+    must not be dropped; `EncodeError` for null where it cannot be; `ValueError` for a number out of its type's range.
+    """
+    parts = encode_parts(message, version)
+    return b"".join(cast("list[bytes]", parts))
+
+
+def encode_parts(message: Message, version: int) -> list[bytes | memoryview | Span]:
+    """Return the message as parts in order: record fields as they came, everything else merged. Raises as `encode`."""
+    writer = Writer()
+    _plan(type(message), version).write(writer, message)
+    return writer.finish()
+
+
+def _plan(cls: StructType, version: int) -> StructCodec:
+    versions = _plans.get(cls)
+    if versions is None:
+        versions = _plans.setdefault(cls, {})
+    plan = versions.get(version)
+    if plan is None:
+        if version not in cls.versions:
+            raise UnsupportedVersion(f"{cls.__name__} has no version {version}")
+        plan = versions[version] = StructCodec(cls, version, flexible=version in cls.flexible)
+    return plan
