@@ -25,7 +25,7 @@ $(DEPENDENCIES): requirements-dev.lock
 
 # --no-build-isolation: the lock file's own mypy compiles, and mypyc's cache in build/ makes the next build a short one.
 $(INSTALLED): $(DEPENDENCIES) $(SOURCES) pyproject.toml setup.py
-	@rm -rf $(WHEELS) build/lib* build/bdist*
+	@mkdir -p build && rm -rf $(WHEELS) && find build -path "build/lib*" -name "*.py" -delete
 	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w $(WHEELS) . 2>build/log || { cat build/log >&2; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/ottla-*.whl
 	@$(BIN)/python -c 'from ottla._build import build_kind; print("ottla: the", build_kind(), "build is installed in $(VENV)")'

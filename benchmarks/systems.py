@@ -125,5 +125,5 @@ SYSTEMS: Final = {
         System("ottla", _prepare_ottla, _ottla_command),
     )
 }
-"""`floor` is one C thread with the same bytes and no checks; `kafka` flushes as it does by default (not at all); `ottla-os`
-does the same and is what compares with both; `ottla` is our default, one fsync for all appends that came before it."""
+"""In the order of the table. `floor` is one C thread with the same bytes and no checks; `kafka` flushes as it does by
+default (not at all), and `ottla-os` does the same; `ottla`, our default, has one fsync for all earlier appends."""

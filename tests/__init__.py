@@ -1,0 +1,1 @@
+"""What must hold, room by room; `interop/` has other people's clients."""
