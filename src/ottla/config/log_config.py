@@ -7,17 +7,23 @@ in `topic_settings`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from ottla.config.broker_config import BrokerConfig
+from ottla.config.broker_settings import BROKER_SETTINGS
+from ottla.config.setting import Setting
+from ottla.config.topic_settings import TOPIC_SETTINGS
+from ottla.config.values import INT64_MAX, Value
 from ottla.model import TimestampType
 
-INT64_MAX: Final = 2**63 - 1
+TIMESTAMP_TYPES: Final = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What holds for every partition of a topic. Sizes in bytes, times in milliseconds, -1 without limit where so said."""
+    """What holds for every partition of a topic: sizes in bytes, times in milliseconds."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_gzip_level: int = -1
@@ -57,3 +63,32 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
     unclean_leader_election_enable: bool = False
+
+    @classmethod
+    def resolve(cls, broker: BrokerConfig, dynamic: Mapping[str, str], overrides: Mapping[str, str]) -> LogConfig:
+        """Return the settings of a topic: its overrides, else the broker's, else the defaults.
+
+        `dynamic` are broker settings changed at run time, one broker's over the cluster's; they come before those of
+        the configuration file. Raises `ConfigError` where a text has the wrong form.
+        """
+        values: dict[str, Any] = {}
+        for setting in TOPIC_SETTINGS.values():
+            text = overrides.get(setting.name)
+            value = setting.parse(text) if text is not None else _inherited(setting, broker, dynamic)
+            values[setting.name.replace(".", "_")] = value
+        values["cleanup_policy"] = frozenset(values["cleanup_policy"])
+        values["message_timestamp_type"] = TIMESTAMP_TYPES[values["message_timestamp_type"]]
+        return cls(**values)
+
+
+def _inherited(setting: Setting, broker: BrokerConfig, dynamic: Mapping[str, str]) -> Value:
+    """The value of the first synonym that is set, in the topic setting's own unit."""
+    for name, factor in setting.synonyms:
+        text = dynamic.get(name)
+        value = broker.explicit(name) if text is None else BROKER_SETTINGS[name].parse(text)
+        if isinstance(value, int) and not isinstance(value, bool) and factor != 1:
+            # -1 means no limit in every unit.
+            return value * factor if value > 0 else -1
+        if value is not None:
+            return value
+    return setting.effective_default

@@ -1,0 +1,247 @@
+"""A broker's configuration: Kafka's own keys, from a file, flags or the environment, checked and typed.
+
+Decides which configurations we start with. Unknown settings are one warning each. A setting whose silent loss would
+open a door (a TLS or SASL listener, an authorizer, super users, a policy) ends the start until it is served. Where the
+configuration says nothing we bind loopback and write to `./ottla-data`. Listeners named by `controller.listener.names`
+are parsed and not opened: there is no separate controller.
+
+Where the texts come from, and which source wins, is left to the caller, who hands in one mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ottla.config.broker_settings import BROKER_SETTINGS
+from ottla.config.listeners import Listener, check_ports, parse_listeners, parse_protocol_map
+from ottla.config.values import ConfigError, Value
+
+__all__ = ["BrokerConfig", "ConfigError", "environment_properties", "parse_overrides"]
+
+REFUSED: Final = {
+    "authorizer.class.name": "access control lists are not served yet",
+    "super.users": "access control lists are not served yet",
+    "create.topic.policy.class.name": "policies are Java classes, which cannot run here",
+    "alter.config.policy.class.name": "policies are Java classes, which cannot run here",
+    "config.providers": "placeholders in values are not replaced",
+}
+"""Settings that guard something. With a value that is not empty they end the start."""
+
+LISTENER_PREFIX: Final = "listener.name."
+ENVIRONMENT_PREFIX: Final = "KAFKA_"
+
+
+def parse_overrides(items: Iterable[str]) -> dict[str, str]:
+    """Parse `key=value` flags; later ones win. Raises `ConfigError` for an item without `=` or key."""
+    overrides: dict[str, str] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"{item!r} is not of the form key=value")
+        overrides[key.strip()] = value.strip()
+    return overrides
+
+
+def environment_properties(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings among environment variables, by the rule of Apache Kafka's container image.
+
+    `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`. Variables that name no setting (`KAFKA_OPTS`) are left alone.
+    """
+    properties: dict[str, str] = {}
+    for variable, value in environment.items():
+        if variable.startswith(ENVIRONMENT_PREFIX):
+            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+            if name in BROKER_SETTINGS or name in REFUSED:
+                properties[name] = value
+    return properties
+
+
+class BrokerConfig:
+    """A checked configuration.
+
+    `raw` holds the texts of what was set explicitly, `warnings` what the start should tell, one line each.
+    """
+
+    __slots__ = ("_values", "advertised_listeners", "listeners", "log_dirs", "node_id", "raw", "warnings")
+
+    def __init__(self, raw: Mapping[str, str], values: Mapping[str, Value], warnings: list[str]) -> None:
+        self.raw = raw
+        self._values = values
+        self.warnings = warnings
+        self.node_id = self.integer("node.id")
+        self.log_dirs: tuple[str, ...] = self.items("log.dirs") or self.items("log.dir")
+        self.listeners: tuple[Listener, ...] = ()
+        self.advertised_listeners: tuple[Listener, ...] = ()
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
+        """Check a configuration. Raises `ConfigError` with one line that says which setting and why."""
+        _refuse_unguarded(properties)
+        raw = _with_one_node_id(properties)
+        values = {name: BROKER_SETTINGS[name].parse(text) for name, text in raw.items() if name in BROKER_SETTINGS}
+        warnings = [_unknown(name) for name in raw if not _is_known(name)]
+        config = cls(raw, values, warnings)
+        config._take_listeners()
+        config._check_together()
+        return config
+
+    def get(self, name: str) -> Value:
+        """Return a setting's typed value: as set, else the default. Raises `KeyError` for a name that is no setting."""
+        if name in self._values:
+            return self._values[name]
+        return BROKER_SETTINGS[name].effective_default
+
+    def integer(self, name: str) -> int:
+        """`get` for a whole number. Raises `TypeError` where the setting is none or has no value."""
+        value = self.get(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is not a whole number: {value!r}")
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """`get` for a truth value. Raises `TypeError` where the setting is none."""
+        value = self.get(name)
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is not a truth value: {value!r}")
+        return value
+
+    def text(self, name: str) -> str | None:
+        """`get` for a string, class or password. Raises `TypeError` where the setting is none."""
+        value = self.get(name)
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} is not a text: {value!r}")
+        return value
+
+    def items(self, name: str) -> tuple[str, ...]:
+        """`get` for a list; one that is not set is empty. Raises `TypeError` where the setting is none."""
+        value = self.get(name)
+        if value is not None and not isinstance(value, tuple):
+            raise TypeError(f"{name} is not a list: {value!r}")
+        return value or ()
+
+    def explicit(self, name: str) -> Value:
+        """Return the typed value that was set, None when the default holds."""
+        return self._values.get(name)
+
+    @property
+    def flushes_before_ack(self) -> bool:
+        """True when an acknowledged record must survive power loss (`ottla.flush.policy=fsync`)."""
+        return self.get("ottla.flush.policy") == "fsync"
+
+    @property
+    def rack(self) -> str | None:
+        return self.text("broker.rack")
+
+    @property
+    def num_partitions(self) -> int:
+        return self.integer("num.partitions")
+
+    @property
+    def default_replication_factor(self) -> int:
+        return self.integer("default.replication.factor")
+
+    @property
+    def auto_create_topics_enable(self) -> bool:
+        return self.boolean("auto.create.topics.enable")
+
+    @property
+    def delete_topic_enable(self) -> bool:
+        return self.boolean("delete.topic.enable")
+
+    @property
+    def fetch_max_bytes(self) -> int:
+        return self.integer("fetch.max.bytes")
+
+    @property
+    def socket_request_max_bytes(self) -> int:
+        return self.integer("socket.request.max.bytes")
+
+    @property
+    def connections_max_idle_ms(self) -> int:
+        return self.integer("connections.max.idle.ms")
+
+    def _take_listeners(self) -> None:
+        protocols = parse_protocol_map(self.text("listener.security.protocol.map") or "")
+        controllers = {name.upper() for name in self.items("controller.listener.names")}
+        # Kafka lets a controller listener go without an entry in the map; it is then plain text.
+        every = parse_listeners(
+            "listeners", self.items("listeners"), dict.fromkeys(controllers, "PLAINTEXT") | protocols
+        )
+        check_ports("listeners", every)
+        self.listeners = tuple(listener for listener in every if listener.name not in controllers)
+        if not self.listeners:
+            raise ConfigError("listeners: none is left for clients, all are named by controller.listener.names")
+        for listener in self.listeners:
+            if listener.security_protocol != "PLAINTEXT":
+                raise ConfigError(
+                    f"listeners: {listener} asks for {listener.security_protocol}, which is not served yet"
+                )
+        self.advertised_listeners = self._advertised(protocols, controllers)
+
+    def _advertised(self, protocols: Mapping[str, str], controllers: set[str]) -> tuple[Listener, ...]:
+        """What clients are told, one for each listener; a host that binds any address becomes the empty one."""
+        setting = "advertised.listeners"
+        told = {item.name: item for item in parse_listeners(setting, self.items(setting), protocols)}
+        names = [listener.name for listener in self.listeners]
+        for name, listener in told.items():
+            if name not in names and name not in controllers:
+                raise ConfigError(f"{setting}: {listener} has no listener of that name")
+            if listener.binds_any_address:
+                raise ConfigError(f"{setting}: nobody can connect to {listener}; name a host")
+        return tuple(
+            told.get(listener.name, listener._replace(host="") if listener.binds_any_address else listener)
+            for listener in self.listeners
+        )
+
+    def _check_together(self) -> None:
+        if "broker" not in self.items("process.roles"):
+            raise ConfigError("process.roles: a node that is a controller only cannot be served; add broker")
+        for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+            value = self.explicit(name)
+            if isinstance(value, int) and (value == 0 or value < -1):
+                raise ConfigError(f"{name}: {value} is neither -1 (no limit) nor above 0")
+        self._check_order("group.min.session.timeout.ms", "group.max.session.timeout.ms")
+        for kind in ("consumer", "share", "streams"):
+            for middle in ("session.timeout", "heartbeat.interval", "assignment.interval"):
+                self._check_order(f"group.{kind}.min.{middle}.ms", f"group.{kind}.{middle}.ms")
+                self._check_order(f"group.{kind}.{middle}.ms", f"group.{kind}.max.{middle}.ms")
+
+    def _check_order(self, smaller: str, larger: str) -> None:
+        if self.integer(smaller) > self.integer(larger):
+            raise ConfigError(f"{smaller}: {self.integer(smaller)} is above {larger} ({self.integer(larger)})")
+
+
+def _refuse_unguarded(properties: Mapping[str, str]) -> None:
+    for name, reason in REFUSED.items():
+        if properties.get(name, "").strip():
+            raise ConfigError(f"{name}: {reason}, and starting without would be less safe than asked")
+
+
+def _with_one_node_id(properties: Mapping[str, str]) -> dict[str, str]:
+    """Give `node.id` and its old name `broker.id` the same value, as Kafka does. -1 means not set."""
+    raw = dict(properties)
+    ids = {name: raw[name].strip() for name in ("node.id", "broker.id") if raw.get(name, "-1").strip() != "-1"}
+    if len(set(ids.values())) > 1:
+        raise ConfigError(f"node.id: {ids['node.id']} differs from broker.id, which is {ids['broker.id']}")
+    for text in ids.values():
+        raw["node.id"] = raw["broker.id"] = text
+    return raw
+
+
+def _is_known(name: str) -> bool:
+    """True for a setting, also in the form for one listener: `listener.name.<name>.[<mechanism>.]<setting>`."""
+    if name in BROKER_SETTINGS or name in REFUSED:
+        return True
+    if not name.startswith(LISTENER_PREFIX):
+        return False
+    rest = name.removeprefix(LISTENER_PREFIX).split(".", 1)[-1]
+    return rest in BROKER_SETTINGS or rest.split(".", 1)[-1] in BROKER_SETTINGS
+
+
+def _unknown(name: str) -> str:
+    import difflib  # only a mistake pays for loading it
+
+    near = difflib.get_close_matches(name, BROKER_SETTINGS, n=1, cutoff=0.85)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{name} is not a setting and has no effect{hint}"

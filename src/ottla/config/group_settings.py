@@ -1,0 +1,207 @@
+"""Every group setting of Kafka 4.4 (KIP-848, KIP-932, KIP-1071).
+
+`synonyms` name the broker setting that holds where a group sets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.config.setting import BOOLEAN, INT, LIST, LONG, LOW, MEDIUM, STRING, Setting, Synonym, table
+from ottla.config.validators import ListOf, OneOfOr, at_least, one_of
+
+ANY_ITEMS: Final = ListOf(may_be_empty=True)
+AUTO_OFFSET_RESET: Final = OneOfOr(
+    ("latest", "earliest"),
+    r"by_duration:(?i:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?)",
+    "by_duration:PnDTnHnMn.nS",
+)
+
+GROUP_SETTINGS: Final[Mapping[str, Setting]] = table(
+    [
+        Setting(
+            "consumer.assignment.interval.ms",
+            INT,
+            1000,
+            at_least(0),
+            MEDIUM,
+            synonyms=(Synonym("group.consumer.assignment.interval.ms"),),
+        ),
+        Setting(
+            "consumer.assignor.offload.enable",
+            BOOLEAN,
+            True,
+            None,
+            MEDIUM,
+            synonyms=(Synonym("group.consumer.assignor.offload.enable"),),
+            internal=True,
+        ),
+        Setting(
+            "consumer.heartbeat.interval.ms",
+            INT,
+            5000,
+            at_least(1),
+            MEDIUM,
+            synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),),
+        ),
+        Setting(
+            "consumer.session.timeout.ms",
+            INT,
+            45_000,
+            at_least(1),
+            MEDIUM,
+            synonyms=(Synonym("group.consumer.session.timeout.ms"),),
+        ),
+        Setting("errors.deadletterqueue.copy.record.enable", BOOLEAN, False, None, MEDIUM),
+        Setting("errors.deadletterqueue.topic.name", STRING, "", None, MEDIUM),
+        Setting(
+            "share.assignment.interval.ms",
+            INT,
+            1000,
+            at_least(0),
+            MEDIUM,
+            synonyms=(Synonym("group.share.assignment.interval.ms"),),
+        ),
+        Setting(
+            "share.assignor.offload.enable",
+            BOOLEAN,
+            True,
+            None,
+            MEDIUM,
+            synonyms=(Synonym("group.share.assignor.offload.enable"),),
+            internal=True,
+        ),
+        Setting("share.auto.offset.reset", STRING, "latest", AUTO_OFFSET_RESET, MEDIUM),
+        Setting(
+            "share.delivery.count.limit",
+            INT,
+            5,
+            at_least(2),
+            MEDIUM,
+            synonyms=(Synonym("group.share.delivery.count.limit"),),
+        ),
+        Setting(
+            "share.heartbeat.interval.ms",
+            INT,
+            5000,
+            at_least(1),
+            MEDIUM,
+            synonyms=(Synonym("group.share.heartbeat.interval.ms"),),
+        ),
+        Setting(
+            "share.isolation.level", STRING, "read_uncommitted", one_of("read_committed", "read_uncommitted"), MEDIUM
+        ),
+        Setting(
+            "share.partition.max.record.locks",
+            INT,
+            2000,
+            at_least(100),
+            MEDIUM,
+            synonyms=(Synonym("group.share.partition.max.record.locks"),),
+        ),
+        Setting(
+            "share.record.lock.duration.ms",
+            INT,
+            30_000,
+            at_least(1000),
+            MEDIUM,
+            synonyms=(Synonym("group.share.record.lock.duration.ms"),),
+        ),
+        Setting("share.renew.acknowledge.enable", BOOLEAN, True, None, MEDIUM),
+        Setting(
+            "share.session.timeout.ms",
+            INT,
+            45_000,
+            at_least(1),
+            MEDIUM,
+            synonyms=(Synonym("group.share.session.timeout.ms"),),
+        ),
+        Setting(
+            "streams.acceptable.recovery.lag",
+            LONG,
+            10_000,
+            at_least(0),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.acceptable.recovery.lag"),),
+            internal=True,
+        ),
+        Setting(
+            "streams.assignment.interval.ms",
+            INT,
+            1000,
+            at_least(0),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.assignment.interval.ms"),),
+        ),
+        Setting("streams.assignor.name", STRING, None, None, MEDIUM, synonyms=(Synonym("group.streams.assignors"),)),
+        Setting(
+            "streams.assignor.offload.enable",
+            BOOLEAN,
+            True,
+            None,
+            MEDIUM,
+            synonyms=(Synonym("group.streams.assignor.offload.enable"),),
+            internal=True,
+        ),
+        Setting(
+            "streams.heartbeat.interval.ms",
+            INT,
+            5000,
+            at_least(1),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.heartbeat.interval.ms"),),
+        ),
+        Setting(
+            "streams.initial.rebalance.delay.ms",
+            INT,
+            3000,
+            at_least(0),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.initial.rebalance.delay.ms"),),
+        ),
+        Setting(
+            "streams.num.standby.replicas",
+            INT,
+            0,
+            at_least(0),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.num.standby.replicas"),),
+        ),
+        Setting(
+            "streams.num.warmup.replicas",
+            INT,
+            2,
+            at_least(0),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.num.warmup.replicas"),),
+            internal=True,
+        ),
+        Setting(
+            "streams.rack.aware.assignment.tags",
+            LIST,
+            (),
+            ANY_ITEMS,
+            LOW,
+            synonyms=(Synonym("group.streams.rack.aware.assignment.tags"),),
+        ),
+        Setting(
+            "streams.session.timeout.ms",
+            INT,
+            45_000,
+            at_least(1),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.session.timeout.ms"),),
+        ),
+        Setting(
+            "streams.task.offset.interval.ms",
+            INT,
+            60_000,
+            at_least(1),
+            MEDIUM,
+            synonyms=(Synonym("group.streams.task.offset.interval.ms"),),
+            internal=True,
+        ),
+    ]
+)
+"""What a consumer, share or streams group may set for itself."""
