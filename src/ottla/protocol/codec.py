@@ -69,7 +69,7 @@ def _plan(cls: StructType, version: int) -> StructCodec:
         versions = _plans.setdefault(cls, {})
     plan = versions.get(version)
     if plan is None:
-        if version not in cls.versions:
+        if version not in cls.SCHEMA.versions:
             raise UnsupportedVersion(f"{cls.__name__} has no version {version}")
-        plan = versions[version] = StructCodec(cls, version, flexible=version in cls.flexible)
+        plan = versions[version] = StructCodec(cls, version, flexible=version in cls.SCHEMA.flexible)
     return plan

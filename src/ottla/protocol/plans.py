@@ -252,7 +252,7 @@ class StructCodec(Codec):
         self.absent: list[Absence] = []
         self.constants: list[tuple[str, object]] = []
         self.factories: list[tuple[str, Callable[[], object]]] = []
-        for field in cls.fields:
+        for field in cls.SCHEMA.fields:
             self.add(field)
         self.tagged = dict(sorted(self.tagged.items()))
 

@@ -28,6 +28,8 @@ S = TypeVar("S", bound="Struct")
 ZERO_UUID: Final = bytes(16)
 NO_TAG: Final = -1
 UNBOUNDED: Final = 1 << 16
+OWN: Final = object()
+"""Default of a field that is an empty list or a struct of defaults, made anew for every instance."""
 
 
 class Span(Protocol):
@@ -139,15 +141,13 @@ class Field:
     @property
     def makes_default(self) -> bool:
         """Whether every instance needs a default of its own, which can then be changed in place."""
-        return self.default is list or self.default is Struct
+        return self.default is OWN
 
     def new_default(self) -> object:
         """The value of a new instance; lists and structs are made anew."""
-        if self.default is list:
-            return []
-        if self.default is Struct:
-            return cast("StructType", self.of)()
-        return self.default
+        if self.default is not OWN:
+            return self.default
+        return [] if self.type == "array" else cast("StructType", self.of)()
 
 
 # -- field specifiers ---------------------------------------------------------------------------------------------
@@ -238,10 +238,10 @@ def array(
     ignorable: bool = ...,
     tag: int = ...,
 ) -> list[T] | None: ...
-def array(of: Callable[..., T], versions: str = "0+", *, default: object = list, **rest: Any) -> list[T] | None:
+def array(of: Callable[..., T], versions: str = "0+", *, default: object = OWN, **rest: Any) -> list[T] | None:
     """A list of structs, `array(TopicProduceData)`, or of a plain type, `array(int32)`. The default is empty."""
     element = of if isinstance(of, StructType) else cast(Field, of())
-    kept = default if default is None else list
+    kept = None if default is None else OWN
     return cast("list[T] | None", Field("array", versions, kept, of=element, **rest))
 
 
@@ -251,9 +251,9 @@ def struct(of: type[S], versions: str = ..., *, ignorable: bool = ..., tag: int 
 def struct(
     of: type[S], versions: str = ..., *, nullable: str, default: S | None = ..., ignorable: bool = ..., tag: int = ...
 ) -> S | None: ...
-def struct(of: type[S], versions: str = "0+", *, default: object = ..., **rest: Any) -> S | None:
+def struct(of: type[S], versions: str = "0+", *, default: object = OWN, **rest: Any) -> S | None:
     """A struct in place. The default is a struct of defaults, or null when `default=None` is given."""
-    kept = None if default is None else Struct
+    kept = None if default is None else OWN
     return cast("S | None", Field("struct", versions, kept, of=cast("StructType", of), **rest))
 
 
@@ -264,14 +264,33 @@ def _unknown_tags() -> Sequence[UnknownTag]:
 # -- structs and messages -----------------------------------------------------------------------------------------
 
 
+class Schema:
+    """What a class declares: its fields in wire order and, for a message, `key`, `versions` and `flexible`.
+
+    `key` is the API key or the record type. Flexible versions have compact lengths and tagged fields (KIP-482).
+    """
+
+    __slots__ = ("constants", "factories", "fields", "flexible", "key", "versions")
+
+    def __init__(self, fields: Sequence[Field], key: int | None, versions: str | None, flexible: str | None) -> None:
+        self.fields = tuple(fields)
+        self.key = key
+        self.versions = ALL_VERSIONS if versions is None else Versions(versions)
+        self.flexible = NO_VERSIONS if flexible is None else Versions(flexible)
+        self.constants: dict[str, object] = {"unknown_tags": ()}
+        self.factories: list[tuple[str, Callable[[], object]]] = []
+        for field in fields:
+            if field.makes_default:
+                self.factories.append((field.name, field.new_default))
+            else:
+                self.constants[field.name] = field.default
+
+
 @dataclass_transform(kw_only_default=True)
 class StructType(type):
-    """Turns the fields of a declaration into slots, and keeps their specifiers in `fields`."""
+    """Turns the fields of a declaration into slots, and keeps their specifiers in `SCHEMA`."""
 
-    fields: tuple[Field, ...]
-    key: int | None
-    versions: Versions
-    flexible: Versions
+    SCHEMA: Schema
 
     def __new__(
         mcs,
@@ -291,10 +310,7 @@ class StructType(type):
                 del namespace[field_name]
         namespace["__slots__"] = tuple(field.name for field in fields)
         cls = super().__new__(mcs, name, bases, namespace)
-        cls.fields = tuple(fields)
-        cls.key = key
-        cls.versions = ALL_VERSIONS if versions is None else Versions(versions)
-        cls.flexible = NO_VERSIONS if flexible is None else Versions(flexible)
+        cls.SCHEMA = Schema(fields, key, versions, flexible)
         return cls
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_: object) -> None:
@@ -307,31 +323,28 @@ class Struct(metaclass=StructType):
     unknown_tags: Sequence[UnknownTag] = _unknown_tags()
 
     def __init__(self, **values: Any) -> None:
-        self.unknown_tags = values.pop("unknown_tags", ())
-        for field in type(self).fields:
-            setattr(self, field.name, values.pop(field.name) if field.name in values else field.new_default())
-        if values:
-            raise TypeError(f"{type(self).__name__} has no field {next(iter(values))!r}")
+        schema = type(self).SCHEMA
+        for name, value in (schema.constants | values).items():
+            setattr(self, name, value)
+        for name, make in schema.factories:
+            if name not in values:
+                setattr(self, name, make())
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         return list(self.unknown_tags) == list(other.unknown_tags) and all(
-            getattr(self, field.name) == getattr(other, field.name) for field in type(self).fields
+            getattr(self, field.name) == getattr(other, field.name) for field in type(self).SCHEMA.fields
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in type(self).fields]
+        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in type(self).SCHEMA.fields]
         if self.unknown_tags:
             shown.append(f"unknown_tags={self.unknown_tags!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class Message(Struct):
-    """A whole request, response, header or stored record.
-
-    Its class carries `key` (API key or record type), `versions` (that can be read and written) and `flexible`
-    (those with compact lengths and tagged fields, KIP-482).
-    """
+    """A whole request, response, header or stored record: `class ProduceRequest(Message, key=0, versions="3-13")`."""

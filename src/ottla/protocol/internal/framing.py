@@ -2,8 +2,8 @@
 
 * Records of the metadata log and of remote log metadata: three varints (frame version, record type, version), then the
   message. No key.
-* Records of the group, transaction and share coordinators: a key with its record type (int16) in front, a value with its
-  version (int16) in front. A null value is a tombstone.
+* Records of the group, transaction and share coordinators: a key with its record type (int16) in front, a value with
+  its version (int16) in front. A null value is a tombstone.
 * Consumer subscriptions and assignments, and forwarded principals: the version (int16) in front.
 
 Types and versions that are not known come back as `RawRecord` and `RawCoordinatorRecord` with their bytes, so that a
@@ -83,7 +83,7 @@ def _decode_framed(module: str, data: bytes | memoryview) -> Message | RawRecord
     if frame_version != METADATA_FRAME_VERSION:
         raise DecodeError(f"a record of frame version {frame_version}")
     cls = _types(module).get(record_type)
-    if cls is None or version not in cls.versions:
+    if cls is None or version not in cls.SCHEMA.versions:
         return RawRecord(record_type, version, bytes(data))
     return decode(cls, version, data, reader.position)
 
@@ -101,10 +101,10 @@ def encode_versioned(message: Message, version: int) -> bytes:
 def decode_versioned(cls: type[M], data: bytes | memoryview) -> M:
     """Return a message that has its version in front.
 
-    A version above the highest is read as the highest, as Kafka does with members of a group that are newer than itself.
-    Raises `DecodeError` for damaged bytes and versions below the lowest.
+    A version above the highest is read as the highest, as Kafka does with group members that are newer than itself.
+    Raises `DecodeError` for damaged bytes and `UnsupportedVersion` for a version below the lowest.
     """
-    return decode(cls, min(_int16(data), cls.versions.highest), data, INT16_BYTES)
+    return decode(cls, min(_int16(data), cls.SCHEMA.versions.highest), data, INT16_BYTES)
 
 
 def decode_group_record(key: bytes, value: bytes | None) -> CoordinatorRecord | RawCoordinatorRecord:
@@ -136,7 +136,7 @@ def _decode_coordinator(
     if value is None:
         return CoordinatorRecord(decode(key_type, KEY_VERSION, key, INT16_BYTES), None, -1)
     version = _int16(value)
-    if version not in value_type.versions:
+    if version not in value_type.SCHEMA.versions:
         return RawCoordinatorRecord(record_type, key, value)
     return CoordinatorRecord(
         decode(key_type, KEY_VERSION, key, INT16_BYTES), decode(value_type, version, value, INT16_BYTES), version
@@ -144,7 +144,7 @@ def _decode_coordinator(
 
 
 def _record_type(record: Message) -> int:
-    record_type = type(record).key
+    record_type = type(record).SCHEMA.key
     assert record_type is not None, f"{type(record).__name__} has no record type"
     return record_type
 
@@ -158,14 +158,14 @@ def _int16(data: bytes | memoryview) -> int:
 @cache
 def _types(module: str) -> Mapping[int, type[Message]]:
     """Return the messages of a module by record type."""
-    return {cls.key: cls for cls in _messages(module) if cls.key is not None}
+    return {cls.SCHEMA.key: cls for cls in _messages(module) if cls.SCHEMA.key is not None}
 
 
 @cache
 def _coordinator_types(module: str) -> Mapping[int, tuple[type[Message], type[Message]]]:
     """Return the key and the value of each record type in a module."""
-    keys = {cls.key: cls for cls in _messages(module) if cls.__name__.endswith("Key")}
-    values = {cls.key: cls for cls in _messages(module) if cls.__name__.endswith("Value")}
+    keys = {cls.SCHEMA.key: cls for cls in _messages(module) if cls.__name__.endswith("Key")}
+    values = {cls.SCHEMA.key: cls for cls in _messages(module) if cls.__name__.endswith("Value")}
     return {key: (keys[key], values[key]) for key in keys if key is not None}
 
 
