@@ -142,6 +142,11 @@ class BatchBuilder:
         self._count += 1
         return int(offset_delta)
 
+    def set_append_time(self, log_append_time_ms: i64) -> None:
+        """Make this the header's time for all records, whatever times they were appended with."""
+        self.timestamp_type = TimestampType.LOG_APPEND_TIME
+        self._max_timestamp = log_append_time_ms
+
     def build(self) -> bytes:
         """Return the batch with its checksum."""
         payload = self._out.getvalue()

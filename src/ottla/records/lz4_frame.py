@@ -1,8 +1,8 @@
 """LZ4 frames, block by block, with the rules of Kafka's own reader and writer.
 
 Kafka takes less than the LZ4 frame format allows: version 1, independent blocks, no dictionary, one frame; it checks
-the header checksum and block checksums, and does not check a content size or content checksum. Message sets of magic 0 were
-written with a header checksum that also covers the magic number (KAFKA-3160), so their checksum is not looked at.
+the header checksum and block checksums, and does not check a content size or content checksum. Message sets of magic 0
+were written with a header checksum that also covers the magic number (KAFKA-3160), so theirs is not looked at.
 
 Going block by block also bounds what a frame can inflate to: no block is larger than 4 MiB.
 """

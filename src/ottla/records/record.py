@@ -87,19 +87,50 @@ def _refuse(index: i64, why: str) -> NoReturn:
     raise InvalidRecord(f"record {index} of the batch {why}")
 
 
-def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> tuple[i64, i64, i64, i64]:
-    """Check the structure of exactly `count` records that fill `payload`.
+@final
+class RecordWalk:
+    """What one pass over the records of a batch found out. Timestamps are ms since the epoch."""
 
-    Returns the largest timestamp (-1 without records), the offset delta of the first record that has it, the smallest
-    timestamp, and how many records have no key. Raises `InvalidRecord`.
+    __slots__ = (
+        "keyless_count",
+        "largest_bytes",
+        "max_timestamp",
+        "max_timestamp_offset_delta",
+        "min_timestamp",
+        "misplaced_count",
+    )
+
+    def __init__(
+        self,
+        max_timestamp: i64,
+        max_timestamp_offset_delta: i64,
+        min_timestamp: i64,
+        keyless_count: i64,
+        misplaced_count: i64,
+        largest_bytes: i64,
+    ) -> None:
+        self.max_timestamp = max_timestamp
+        self.max_timestamp_offset_delta = max_timestamp_offset_delta  # of the first record that has it
+        self.min_timestamp = min_timestamp
+        self.keyless_count = keyless_count
+        self.misplaced_count = misplaced_count  # records whose offset delta is not their index
+        self.largest_bytes = largest_bytes  # the largest length field
+
+
+def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> RecordWalk:
+    """Check the structure of exactly `count` records that fill `payload`, without making objects of them.
+
+    Raises `InvalidRecord`.
     """
     end: i64 = len(payload)
     position: i64 = 0
     index: i64 = 0
     max_timestamp: i64 = MIN_TIMESTAMP
-    max_offset_delta: i64 = -1
+    max_offset_delta: i64 = 0
     min_timestamp: i64 = MAX_TIMESTAMP
     keyless: i64 = 0
+    misplaced: i64 = 0
+    largest: i64 = 0
     try:
         while index < count:
             size, position = read_varint(payload, position)
@@ -108,14 +139,14 @@ def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> tuple[i64, 
                 _refuse(index, f"has a length of {size}, with {end - position} bytes left")
             timestamp_delta, position = read_varlong(payload, position + 1)
             offset_delta, position = read_varint(payload, position)
-            key_size, position = read_varint(payload, position)
-            if key_size >= 0:
-                position += key_size
+            field_size, position = read_varint(payload, position)
+            if field_size >= 0:
+                position += field_size
             else:
                 keyless += 1
-            value_size, position = read_varint(payload, position)
-            if value_size > 0:
-                position += value_size
+            field_size, position = read_varint(payload, position)
+            if field_size > 0:
+                position += field_size
             header_count, position = read_varint(payload, position)
             if header_count != 0:
                 position = _skip_headers(payload, position, header_count, index)
@@ -127,6 +158,10 @@ def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> tuple[i64, 
                 max_offset_delta = offset_delta
             if timestamp < min_timestamp:
                 min_timestamp = timestamp
+            if offset_delta != index:
+                misplaced += 1
+            if size > largest:
+                largest = size
             index += 1
     except IndexError:
         _refuse(index, "is cut short")
@@ -135,8 +170,8 @@ def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> tuple[i64, 
     if position != end:
         raise InvalidRecord(f"{end - position} bytes are left after the {count} records that the batch announces")
     if count <= 0:
-        return NO_TIMESTAMP_MS, -1, NO_TIMESTAMP_MS, 0
-    return max_timestamp, max_offset_delta, min_timestamp, keyless
+        max_timestamp = min_timestamp = NO_TIMESTAMP_MS
+    return RecordWalk(max_timestamp, max_offset_delta, min_timestamp, keyless, misplaced, largest)
 
 
 def _skip_headers(payload: bytes, position: i64, header_count: i64, index: i64) -> i64:

@@ -1,42 +1,129 @@
 """What a produced batch must be before it may enter a log, and what the log changes in it.
 
-The rules are Kafka's, in Kafka's order, so that the first rule that fails gives the answer that Kafka gives. A batch
-that keeps its codec is walked once, without building records, and changed in place; one that changes its codec is
-decoded and built again. What depends on the log (sequences, epochs, transactions, segment size) is storage's.
+The rules are Kafka's, in Kafka's order, so that the first rule that fails gives the answer that Kafka gives:
+
+1. the request's: exactly one batch, of magic 2 (`check_request`; junk that cannot be a second batch is cut off);
+2. the log's: base offset 0, size, checksum;
+3. the validator's: offsets and count agree, no control batch from a client, a sequence with a producer id;
+4. the records': structure, keys on a compacted topic, timestamps, sizes.
+
+A batch that keeps its codec is walked once, without building records, and changed in place; one that changes its codec
+is decoded and built again. What depends on the log (sequences, epochs, transactions, segment size) is storage's. Where
+Kafka fails without an error of its own, or keeps what no consumer can read, the answer here is `InvalidRecord` or
+`UnsupportedCompressionType`; `docs/differences.md` lists these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+import struct
+from typing import Final, NoReturn, final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
 
 from ottla.config.log_config import LogConfig
-from ottla.model import AppendOrigin, TimestampType
-from ottla.records.compression import MAX_INFLATED_BYTES, Codec
+from ottla.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    KafkaError,
+    MessageTooLarge,
+    RecordValidationFailed,
+    UnsupportedCompressionType,
+)
+from ottla.model import NO_PRODUCER_ID, NO_TIMESTAMP_MS, AppendOrigin, TimestampType
+from ottla.records.batch import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    CODEC_BITS,
+    CONTROL_BIT,
+    CRC_AT,
+    CURRENT_MAGIC,
+    HEADER_BYTES,
+    KNOWN_ATTRIBUTE_BITS,
+    LAST_OFFSET_DELTA_AT,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    RECORD_COUNT_AT,
+    RECORDS_AT,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    next_batch_size,
+)
+from ottla.records.builder import BatchBuilder
+from ottla.records.compression import DEFAULT_LEVELS, MAX_INFLATED_BYTES, Codec, inflate
+from ottla.records.crc32c import crc32c
+from ottla.records.record import NO_APPEND_TIME, Record, RecordWalk, decode_records, walk_records
+
+_NONE: Final = 0
+_ZSTD: Final = 4
+_CRC: Final = struct.Struct(">I")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_TIMESTAMP: Final = struct.Struct(">q")
+
+_SHOWN_RECORD_ERRORS: Final = 3
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceRules:
-    """What one topic asks of produced batches. Built once for a `LogConfig`, not for a request."""
+    """What one topic asks of produced batches. Built once for a `LogConfig`, not for a request.
 
-    max_message_bytes: int = 1_048_588
-    max_record_bytes: int = 2_147_483_639
-    """Largest single record of a compressed batch (`max.decompressed.message.bytes`)."""
-    codec: Codec | None = None
-    """None keeps what the producer chose."""
-    level: int | None = None
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    before_max_ms: int = (1 << 63) - 1
-    after_max_ms: int = 3_600_000
-    is_compacted: bool = False
-    max_inflated_bytes: int = MAX_INFLATED_BYTES
+    `codec` None keeps what the producer chose; `max_record_bytes` bounds single records of compressed batches
+    (`max.decompressed.message.bytes`), `max_inflated_bytes` a whole batch.
+    """
+
+    __slots__ = (
+        "after_max_ms",
+        "before_max_ms",
+        "codec",
+        "is_append_time",
+        "is_compacted",
+        "level",
+        "max_inflated_bytes",
+        "max_message_bytes",
+        "max_record_bytes",
+    )
+
+    def __init__(
+        self,
+        *,
+        max_message_bytes: i64 = 1_048_588,
+        max_record_bytes: i64 = 2_147_483_639,
+        codec: Codec | None = None,
+        level: int | None = None,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        before_max_ms: i64 = (1 << 63) - 1,
+        after_max_ms: i64 = 3_600_000,
+        is_compacted: bool = False,
+        max_inflated_bytes: int = MAX_INFLATED_BYTES,
+    ) -> None:
+        self.max_message_bytes = max_message_bytes
+        self.max_record_bytes = max_record_bytes
+        self.codec = codec
+        self.level = level
+        self.is_append_time = timestamp_type == TimestampType.LOG_APPEND_TIME
+        self.before_max_ms = before_max_ms
+        self.after_max_ms = after_max_ms
+        self.is_compacted = is_compacted
+        self.max_inflated_bytes = max_inflated_bytes
 
     @classmethod
     def from_config(cls, config: LogConfig) -> ProduceRules:
+        codec = None if config.compression_type == "producer" else Codec.named(config.compression_type)
+        levels = {
+            Codec.GZIP: config.compression_gzip_level,
+            Codec.LZ4: config.compression_lz4_level,
+            Codec.ZSTD: config.compression_zstd_level,
+        }
         return cls(
             max_message_bytes=config.max_message_bytes,
             max_record_bytes=config.max_decompressed_message_bytes,
+            codec=codec,
+            level=None if codec is None else levels.get(codec),
             timestamp_type=config.message_timestamp_type,
             before_max_ms=config.message_timestamp_before_max_ms,
             after_max_ms=config.message_timestamp_after_max_ms,
@@ -45,31 +132,295 @@ class ProduceRules:
 
 
 @final
-@dataclass(frozen=True, slots=True)
 class ValidatedBatch:
-    """A batch that may be appended, and what a log needs to know of it."""
+    """A batch that may be appended, and what a log needs to know of it.
 
-    buffer: bytearray | memoryview
-    """Exactly one writable batch: the memory that came in, or a new one where the records were packed again."""
-    last_offset_delta: int
-    count: int
-    max_timestamp_ms: int
-    max_timestamp_offset_delta: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    is_transactional: bool
-    is_control: bool
-    log_append_time_ms: int
-    """The time that the log gave to all records, or -1 when they keep their own."""
-    is_rebuilt: bool
+    `buffer` is exactly one writable batch: the memory that came in, or a new one where the records were packed again
+    (`is_rebuilt`). Its base offset and leader epoch are still to be stamped. `log_append_time_ms` is -1 where records
+    keep their own times; `max_timestamp_offset_delta` belongs to the first record with the largest timestamp.
+    """
+
+    __slots__ = (
+        "base_sequence",
+        "buffer",
+        "count",
+        "is_control",
+        "is_rebuilt",
+        "is_transactional",
+        "last_offset_delta",
+        "log_append_time_ms",
+        "max_timestamp_ms",
+        "max_timestamp_offset_delta",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        buffer: memoryview,
+        header: bytes,
+        *,
+        max_timestamp_ms: i64,
+        max_timestamp_offset_delta: i64,
+        log_append_time_ms: i64,
+        is_rebuilt: bool,
+    ) -> None:
+        attributes = i64(read_i16_be(header, ATTRIBUTES_AT))
+        self.buffer = buffer
+        self.last_offset_delta = i64(read_i32_be(header, LAST_OFFSET_DELTA_AT))
+        self.count = i64(read_i32_be(header, RECORD_COUNT_AT))
+        self.max_timestamp_ms = max_timestamp_ms
+        self.max_timestamp_offset_delta = max_timestamp_offset_delta
+        self.producer_id = read_i64_be(header, PRODUCER_ID_AT)
+        self.producer_epoch = i64(read_i16_be(header, PRODUCER_EPOCH_AT))
+        self.base_sequence = i64(read_i32_be(header, BASE_SEQUENCE_AT))
+        self.is_transactional = attributes & TRANSACTIONAL_BIT != 0
+        self.is_control = attributes & CONTROL_BIT != 0
+        self.log_append_time_ms = log_append_time_ms
+        self.is_rebuilt = is_rebuilt
+
+
+def has_transactional_batch(records: bytes | bytearray | memoryview) -> bool:
+    """Return whether the first batch of a partition's records is transactional; the first thing a broker asks.
+
+    Raises `CorruptMessage` where no batch can start, which fails the whole request, not the partition alone.
+    """
+    view = memoryview(records)
+    if next_batch_size(view, 0) < 0 or view[MAGIC_AT] != CURRENT_MAGIC:
+        return False
+    return view[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT != 0
+
+
+def check_request(view: memoryview, is_zstd_allowed: bool) -> i64:
+    """Return the size of the one batch of magic 2 that a Produce request may carry for a partition.
+
+    What follows it is ignored when it is too short to be a batch. Raises `InvalidRecord`, `CorruptMessage` and, for
+    zstd before Produce version 7 (KIP-110), `UnsupportedCompressionType`.
+    """
+    size = next_batch_size(view, 0)
+    if size < 0:
+        raise InvalidRecord("the request has no whole record batch for the partition")
+    if view[MAGIC_AT] != CURRENT_MAGIC:
+        raise InvalidRecord("the request has records of an older format than record batches (magic 2)")
+    if not is_zstd_allowed and view[ATTRIBUTES_AT + 1] & CODEC_BITS == _ZSTD:
+        raise UnsupportedCompressionType("zstd needs version 7 of Produce")
+    if size < len(view) and next_batch_size(view, size) >= 0:
+        raise InvalidRecord("the request has more than one record batch for the partition")
+    return size
 
 
 def validate_produced(
     records: bytearray | memoryview,
     rules: ProduceRules,
-    now_ms: int,
+    now_ms: i64,
     *,
     origin: AppendOrigin = AppendOrigin.CLIENT,
     is_zstd_allowed: bool = True,
-) -> ValidatedBatch: ...
+) -> ValidatedBatch:
+    """Check the records that a leader is to append and make them what the log will keep, all but offset and epoch.
+
+    `records` is writable and is changed in place. `origin` is CLIENT or COORDINATOR. Raises `CorruptMessage`,
+    `MessageTooLarge`, `InvalidRecord`, `UnsupportedCompressionType`, or `RecordValidationFailed` with the code of
+    `InvalidRecord` or `InvalidTimestamp` where single records are to blame.
+    """
+    view = memoryview(records)
+    is_client = origin == AppendOrigin.CLIENT
+    size = check_request(view, is_zstd_allowed)
+    if size != len(view):
+        view = view[:size]
+    if size < HEADER_BYTES:
+        raise CorruptMessage(f"a record batch has at least {HEADER_BYTES} bytes, this one {size}")
+    header = bytes(view[:HEADER_BYTES])
+    if is_client and read_i64_be(header, BASE_OFFSET_AT) != 0:
+        raise InvalidRecord(f"a produced batch has base offset 0, this one {read_i64_be(header, BASE_OFFSET_AT)}")
+    _check_size(size, rules)
+    if crc32c(view[ATTRIBUTES_AT:]) != i64(read_i32_be(header, CRC_AT)) & 0xFFFFFFFF:
+        raise CorruptMessage("a record batch fails its checksum")
+    _check_header(header, is_client)
+    return _validate_records(view, header, rules, now_ms)
+
+
+def _check_size(size: i64, rules: ProduceRules) -> None:
+    if size > rules.max_message_bytes:
+        raise MessageTooLarge(f"the batch has {size} bytes, the topic takes at most {rules.max_message_bytes}")
+
+
+def _check_header(header: bytes, is_client: bool) -> None:
+    """Check that a header makes sense in itself, beyond its checksum."""
+    count = i64(read_i32_be(header, RECORD_COUNT_AT))
+    if count < 0:
+        raise InvalidRecord(f"a record batch cannot have {count} records")
+    if not is_client:
+        return
+    last_offset_delta = i64(read_i32_be(header, LAST_OFFSET_DELTA_AT))
+    if count == 0 or last_offset_delta != count - 1:
+        raise InvalidRecord(f"a batch of {count} records cannot have the last offset delta {last_offset_delta}")
+    if i64(read_i16_be(header, ATTRIBUTES_AT)) & CONTROL_BIT:
+        raise InvalidRecord("clients may not write control batches")
+    if read_i64_be(header, PRODUCER_ID_AT) > NO_PRODUCER_ID and i64(read_i32_be(header, BASE_SEQUENCE_AT)) < 0:
+        raise InvalidRecord(f"producer {read_i64_be(header, PRODUCER_ID_AT)} sent a batch without a sequence number")
+
+
+def _validate_records(view: memoryview, header: bytes, rules: ProduceRules, now_ms: i64) -> ValidatedBatch:
+    attributes = i64(read_i16_be(header, ATTRIBUTES_AT))
+    source: i64 = attributes & CODEC_BITS
+    target: i64 = source if rules.codec is None else int(rules.codec)
+    if source == _NONE and attributes & CONTROL_BIT:
+        target = _NONE  # markers stay readable for all that look for them
+    if source == _NONE:
+        payload = bytes(view[RECORDS_AT:])
+    else:
+        payload = inflate(Codec.of(source), view[RECORDS_AT:], rules.max_inflated_bytes)
+    walk = walk_records(payload, i64(read_i32_be(header, RECORD_COUNT_AT)), read_i64_be(header, BASE_TIMESTAMP_AT))
+    if source != _NONE and walk.largest_bytes > rules.max_record_bytes:
+        raise InvalidRecord(
+            f"a record of {walk.largest_bytes} bytes is in the batch, the topic takes at most {rules.max_record_bytes}"
+        )
+    if attributes & TIMESTAMP_TYPE_BIT:
+        _spread_append_time(walk, header)
+    if _has_doubtful_records(walk, attributes, rules, now_ms):
+        _check_each_record(payload, header, rules, now_ms)
+    if source != target:
+        return _rebuild(payload, header, Codec.of(target), rules, now_ms)
+    if source != _NONE and walk.misplaced_count:
+        raise InvalidRecord("the offset deltas in the batch do not count up from 0")
+    return _finish_in_place(view, header, walk, rules, now_ms)
+
+
+def _spread_append_time(walk: RecordWalk, header: bytes) -> None:
+    """All records of a batch marked LogAppendTime have the header's maximum as their time."""
+    append_time = read_i64_be(header, MAX_TIMESTAMP_AT)
+    walk.max_timestamp = append_time
+    walk.min_timestamp = append_time
+    walk.max_timestamp_offset_delta = 0
+
+
+def _has_doubtful_records(walk: RecordWalk, attributes: i64, rules: ProduceRules, now_ms: i64) -> bool:
+    """Return whether any record could break a rule of keys or times, so that each has to be looked at."""
+    if rules.is_compacted and walk.keyless_count:
+        return True
+    if rules.is_append_time:
+        return attributes & TIMESTAMP_TYPE_BIT != 0
+    if walk.min_timestamp < 0:  # none, or so far off that differences leave 64 bits
+        return True
+    return walk.max_timestamp - now_ms > rules.after_max_ms or now_ms - walk.min_timestamp > rules.before_max_ms
+
+
+def _check_each_record(payload: bytes, header: bytes, rules: ProduceRules, now_ms: i64) -> None:
+    """Raise `RecordValidationFailed` with all records that break a rule; nothing when none does."""
+    record_errors: list[tuple[int, str | None]] = []
+    is_any_timestamp = False
+    is_marked_append_time = i64(read_i16_be(header, ATTRIBUTES_AT)) & TIMESTAMP_TYPE_BIT != 0
+    for index, record in enumerate(_decode(payload, header)):
+        if rules.is_compacted and record.key is None:
+            record_errors.append((index, "a record without a key cannot be kept by a compacted topic"))
+            continue
+        complaint = _timestamp_complaint(int(record.timestamp), is_marked_append_time, rules, int(now_ms))
+        if complaint is not None:
+            record_errors.append((index, complaint))
+            is_any_timestamp = True
+    if record_errors:
+        _refuse_records(record_errors, is_any_timestamp)
+
+
+def _timestamp_complaint(timestamp: int, is_marked_append_time: bool, rules: ProduceRules, now_ms: int) -> str | None:
+    if not rules.is_append_time and timestamp != NO_TIMESTAMP_MS:
+        if _java_difference(timestamp, now_ms) > rules.after_max_ms:
+            return f"timestamp {timestamp} is more than {rules.after_max_ms} ms after {now_ms}"
+        if _java_difference(now_ms, timestamp) > rules.before_max_ms:
+            return f"timestamp {timestamp} is more than {rules.before_max_ms} ms before {now_ms}"
+        return None
+    return "a producer cannot set the append time" if is_marked_append_time else None
+
+
+def _java_difference(left: int, right: int) -> int:
+    """Subtract within 64 bits as Java does; absurd timestamps get Kafka's answers that way."""
+    return ((left - right + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+
+
+def _refuse_records(record_errors: list[tuple[int, str | None]], is_any_timestamp: bool) -> NoReturn:
+    shown = "; ".join(f"record {index}: {text}" for index, text in record_errors[:_SHOWN_RECORD_ERRORS])
+    message = f"{len(record_errors)} records are refused: {shown}"
+    error: KafkaError = InvalidTimestamp(message) if is_any_timestamp else InvalidRecord(message)
+    raise RecordValidationFailed(error, record_errors)
+
+
+def _decode(payload: bytes, header: bytes) -> list[Record]:
+    is_append_time = i64(read_i16_be(header, ATTRIBUTES_AT)) & TIMESTAMP_TYPE_BIT != 0
+    return decode_records(
+        payload,
+        i64(read_i32_be(header, RECORD_COUNT_AT)),
+        base_offset=0,
+        base_timestamp=read_i64_be(header, BASE_TIMESTAMP_AT),
+        log_append_time=read_i64_be(header, MAX_TIMESTAMP_AT) if is_append_time else NO_APPEND_TIME,
+    )
+
+
+def _finish_in_place(
+    view: memoryview, header: bytes, walk: RecordWalk, rules: ProduceRules, now_ms: i64
+) -> ValidatedBatch:
+    """Set the header's timestamp type and maximum to what the topic and the records say.
+
+    Only where they differ is the header written, and the checksum with it; that also clears reserved attribute bits.
+    """
+    max_timestamp: i64 = now_ms if rules.is_append_time else walk.max_timestamp
+    if max_timestamp < NO_TIMESTAMP_MS:
+        max_timestamp = NO_TIMESTAMP_MS
+    attributes = i64(read_i16_be(header, ATTRIBUTES_AT))
+    is_marked: bool = attributes & TIMESTAMP_TYPE_BIT != 0
+    if is_marked != rules.is_append_time or read_i64_be(header, MAX_TIMESTAMP_AT) != max_timestamp:
+        wanted = TIMESTAMP_TYPE_BIT if rules.is_append_time else 0
+        attributes = attributes & KNOWN_ATTRIBUTE_BITS & ~TIMESTAMP_TYPE_BIT | wanted
+        _ATTRIBUTES.pack_into(view, ATTRIBUTES_AT, attributes)
+        _TIMESTAMP.pack_into(view, MAX_TIMESTAMP_AT, max_timestamp)
+        _CRC.pack_into(view, CRC_AT, crc32c(view[ATTRIBUTES_AT:]))
+    return ValidatedBatch(
+        view,
+        header,
+        max_timestamp_ms=max_timestamp,
+        max_timestamp_offset_delta=0 if rules.is_append_time else walk.max_timestamp_offset_delta,
+        log_append_time_ms=now_ms if rules.is_append_time else NO_TIMESTAMP_MS,
+        is_rebuilt=False,
+    )
+
+
+def _rebuild(payload: bytes, header: bytes, codec: Codec, rules: ProduceRules, now_ms: i64) -> ValidatedBatch:
+    """Pack the records with the topic's codec, at offsets that count up from 0."""
+    producer_id = read_i64_be(header, PRODUCER_ID_AT)
+    producer_epoch = i64(read_i16_be(header, PRODUCER_EPOCH_AT))
+    if producer_id != NO_PRODUCER_ID and (producer_id < 0 or producer_epoch < 0):
+        raise InvalidRecord(f"there is no producer {producer_id} with epoch {producer_epoch}")
+    attributes = i64(read_i16_be(header, ATTRIBUTES_AT))
+    builder = BatchBuilder(
+        codec=codec,
+        level=rules.level if rules.level is not None else DEFAULT_LEVELS.get(codec),
+        timestamp_type=TimestampType.LOG_APPEND_TIME if rules.is_append_time else TimestampType.CREATE_TIME,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=read_i32_be(header, BASE_SEQUENCE_AT),
+        is_transactional=attributes & TRANSACTIONAL_BIT != 0,
+        is_control=attributes & CONTROL_BIT != 0,
+    )
+    max_timestamp: i64 = NO_TIMESTAMP_MS
+    max_offset_delta: i64 = 0
+    for record in _decode(payload, header):
+        if record.timestamp < NO_TIMESTAMP_MS:
+            raise InvalidRecord(f"a record has the timestamp {record.timestamp}")
+        offset_delta = builder.append(record.timestamp, record.key, record.value, record.headers)
+        if record.timestamp > max_timestamp:
+            max_timestamp = record.timestamp
+            max_offset_delta = offset_delta
+    if rules.is_append_time:
+        max_timestamp = now_ms
+        max_offset_delta = 0
+        builder.set_append_time(now_ms)
+    view = memoryview(bytearray(builder.build()))
+    _check_size(len(view), rules)
+    return ValidatedBatch(
+        view,
+        bytes(view[:HEADER_BYTES]),
+        max_timestamp_ms=max_timestamp,
+        max_timestamp_offset_delta=max_offset_delta,
+        log_append_time_ms=now_ms if rules.is_append_time else NO_TIMESTAMP_MS,
+        is_rebuilt=True,
+    )
