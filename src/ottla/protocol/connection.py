@@ -1,7 +1,7 @@
 """Frames and conversations without sockets: bytes in, frames out; requests out, answers in.
 
-A frame is a size (int32) and that many bytes. `FrameReader` says where the next received bytes should go and cuts frames
-out of them; `ClientConnection` adds what a client must remember: correlation ids and which answer belongs to which
+A frame is a size (int32) and that many bytes. `FrameReader` says where the next received bytes should go and cuts
+frames out of them; `ClientConnection` adds what a client must remember: correlation ids and which answer belongs to which
 request. The serving side needs no more than a `FrameReader`, since what a request means is decided by its dialect.
 
 Where bytes go:
@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections import deque
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from ottla.protocol.apis import API, ApiKey
-from ottla.protocol.codec import Message, decode, encode_parts
-from ottla.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from ottla.protocol.codec import Message, decode
+from ottla.protocol.headers import RequestHeader, decode_response_header, encode_request_frame
 
 SCRATCH_BYTES: Final = 64 * 1024
 FIRST_BYTES: Final = 512
@@ -240,15 +240,11 @@ class ClientConnection:
         field that the version cannot carry.
         """
         correlation_id = self._next_correlation_id
-        parts = encode_parts(request, api_version)
-        header = encode_request_header(RequestHeader(api_key, api_version, correlation_id, self._client_id))
-        size_bytes = len(header)
-        for part in parts:
-            size_bytes += len(part)
+        parts = encode_request_frame(RequestHeader(api_key, api_version, correlation_id, self._client_id), request)
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         if has_answer:
             self._in_flight.append(InFlight(correlation_id, api_key, api_version))
-        return correlation_id, [_SIZE.pack(size_bytes) + header, *parts]
+        return correlation_id, cast("list[bytes | memoryview]", parts)
 
     def get_buffer(self) -> memoryview:
         """Return where the next received bytes go."""
