@@ -55,6 +55,7 @@ _TAGS: Final = StructCodec(ResponseHeaderData, 1, flexible=True)
 def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
     """Return the header at the start of a frame (without its size) and the position of the body.
 
+    A client id that is null comes back as the empty one, as Kafka's brokers take it.
     Raises `DecodeError` for an API key that does not exist and for a frame that ends too early.
     """
     if len(frame) < _REQUEST.size:
@@ -64,7 +65,7 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
     if api is None:
         raise DecodeError(f"there is no API with key {api_key}")
     position = _REQUEST.size
-    client_id: str | None = None
+    client_id = ""
     if length_bytes >= 0:
         end = position + length_bytes
         if end > len(frame):
