@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.interop.clients.console import QUICK_JVM
 COMPLAINT = re.compile(r"(?i)exception|error|invalid|corrupt|mismatch|unexpected|could not|non-consecutive|not valid")
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 
+SMALLEST_SEGMENT_BYTES = 1 << 20  # KIP-1030
+
 
 def dump(*arguments: str) -> str:
     return run([str(KAFKA_HOME / "bin/kafka-dump-log.sh"), *arguments], environment=QUICK_JVM)
@@ -31,11 +34,11 @@ def complaints(printed: str) -> list[str]:
 @pytest.fixture
 def data(start_broker: Callable[..., Broker]) -> Path:
     """The data folder of a broker that was used, restarted, used again and stopped."""
-    broker = start_broker("log.segment.bytes=16384", "log.index.interval.bytes=1024")
-    client = ConfluentClient(broker.address)
+    broker = start_broker(f"log.segment.bytes={SMALLEST_SEGMENT_BYTES}", "log.index.interval.bytes=1024")
+    client, noise = ConfluentClient(broker.address), random.Random(44)
     client.create_topic("kept", {"retention.ms": "-1"})
     for codec in CODECS:
-        client.produce("kept", [Row(f"{codec}-{i}", f"{codec} {i} " * 20) for i in range(200)], codec=codec)
+        client.produce("kept", [Row(f"{codec}-{i}", noise.randbytes(1500).hex()) for i in range(200)], codec=codec)
     broker.restart()
     for codec in CODECS:
         client.produce("kept", [Row(codec, codec)], codec=codec, is_idempotent=True)
