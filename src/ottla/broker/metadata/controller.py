@@ -1,0 +1,245 @@
+"""`MetadataController`: decide, append, replay, for everything that `__cluster_metadata` holds.
+
+Every change goes the same way: a pure decision gives records, they are appended as one batch and replayed at once, so
+that the next decision sees them; the answer waits for the ticket. Loading is the same replay. Whoever keeps logs and
+partitions hears of changed topics through one listener. Runs on the broker's loop; takes microseconds and never waits.
+
+A start, in order: `load`, `begin` (a new epoch; the bootstrap records of a new cluster), `register` (this broker, with
+the addresses that it is reached at).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol, TypeVar
+
+from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration, decide_alter_configs
+from ottla.broker.metadata.config_rules import ConfigRules
+from ottla.broker.metadata.create_partitions import CreatePartitionsAnswer, GrownTopic, decide_create_partitions
+from ottla.broker.metadata.create_topics import (
+    CreateTopicsAnswer,
+    NewTopic,
+    TopicPlacement,
+    decide_create_topics,
+)
+from ottla.broker.metadata.decision import Committed, Decision
+from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference, decide_delete_topics
+from ottla.broker.metadata.image import MetadataView, TopicImage
+from ottla.broker.metadata.producer_ids import ProducerIdBlock, ProducerIds, decide_producer_id_block
+from ottla.broker.metadata.records import AbortTransactionRecord, MetadataRecord, encode_record
+from ottla.broker.metadata.refusal import MetadataRefused
+from ottla.broker.metadata.registration import (
+    BrokerIdentity,
+    bootstrap_records,
+    leadership_records,
+    registration_record,
+    unfence_record,
+)
+from ottla.broker.metadata.state import MetadataState
+from ottla.engine import Shard, StateRecord, StateStore, Ticket
+from ottla.model import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_TOPIC_ID, TopicId, format_uuid
+from ottla.protocol.primitives import DecodeError
+
+METADATA_SHARD: Final = Shard(METADATA_TOPIC, 0)
+
+AnswerT = TypeVar("AnswerT")
+
+
+class MetadataStore(StateStore, Protocol):
+    """A state store that knows where its metadata shard stands; local: `storage.metadata_log`."""
+
+    @property
+    def next_offset(self) -> int: ...
+
+    @property
+    def record_bytes_since_snapshot(self) -> int: ...
+
+    def become_leader(self) -> int:
+        """Begin a new epoch and return it. Everything must have been loaded."""
+
+
+class TopicsListener(Protocol):
+    """Hears of topics that changed, after replay and before any answer."""
+
+    def on_topics_changed(
+        self, created: Sequence[TopicImage], deleted: Sequence[TopicImage], reconfigured: Sequence[TopicImage]
+    ) -> None:
+        """`created` has topics that are new or have more partitions; `deleted` shows them as they last were."""
+
+
+class MetadataController:
+    """The one writer of the cluster's metadata. `view` is what everybody else reads."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        identity: BrokerIdentity,
+        *,
+        random_uuid: Callable[[], bytes],
+        config_rules: ConfigRules,
+        max_record_bytes_between_snapshots: int,
+    ) -> None:
+        self._store = store
+        self._identity = identity
+        self._random_uuid = random_uuid
+        self._config_rules = config_rules
+        self._max_record_bytes = max_record_bytes_between_snapshots
+        self._state = MetadataState(identity.cluster_id, identity.node_id)
+        self._epoch = 0
+        self._broker_epoch = -1
+        self._listener: TopicsListener | None = None
+        self._producer_ids = ProducerIds(self._next_producer_id_block)
+        self._producer_ids_ticket: Ticket | None = None
+
+    @property
+    def view(self) -> MetadataView:
+        """The metadata as of the last change; live."""
+        return self._state
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's registration, -1 before `register`."""
+        return self._broker_epoch
+
+    def listen(self, listener: TopicsListener) -> None:
+        """Tell `listener` of every change of topics from now on. There is one."""
+        self._listener = listener
+
+    # -- start ----------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Replay all that is stored. Nothing is written. Raises `MetadataRefused`, `KafkaStorageError`."""
+        for batch in self._store.load(METADATA_SHARD):
+            for offset, record in enumerate(batch.records, batch.base_offset):
+                if record.value is None:
+                    raise MetadataRefused(f"the metadata record at offset {offset} is empty")
+                try:
+                    self._state.replay(record.value)
+                except DecodeError as error:
+                    raise MetadataRefused(f"the metadata record at offset {offset} is damaged: {error}") from error
+        self._state.take_changes()
+
+    def begin(self) -> None:
+        """Begin a new epoch. A new cluster gets its bootstrap records; a half-written transaction is called off."""
+        is_new_cluster = self._store.next_offset == 0
+        self._epoch = self._store.become_leader()
+        if is_new_cluster:
+            self._append(bootstrap_records(self._state.features))
+        if self._state.is_in_transaction:
+            self._append([AbortTransactionRecord(reason="the controller stopped before its end")])
+        self._state.raise_leader_epochs()
+
+    def register(self, identity: BrokerIdentity) -> None:
+        """Register this broker with the addresses that `identity` now has, and let it serve."""
+        self._identity = identity
+        self._broker_epoch = self._store.next_offset
+        self._append([registration_record(identity, broker_epoch=self._broker_epoch)])
+        self._append([unfence_record(identity.node_id, broker_epoch=self._broker_epoch)])
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, num_partitions: int, replication_factor: int, validate_only: bool = False
+    ) -> Committed[CreateTopicsAnswer]:
+        """Create topics; `num_partitions` and `replication_factor` hold where a topic asks for the default.
+
+        Raises `PolicyViolation` for a request that is too large as a whole.
+        """
+        decision = decide_create_topics(
+            self._state,
+            topics,
+            TopicPlacement(num_partitions, replication_factor, self._identity.directory_id),
+            check_configs=self._config_rules.check_topic_configs,
+            new_topic_id=self._new_topic_id,
+        )
+        return self._commit(decision, validate_only=validate_only)
+
+    def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:
+        """Delete topics by name or id."""
+        return self._commit(decide_delete_topics(self._state, references))
+
+    def create_partitions(
+        self, topics: Sequence[GrownTopic], *, validate_only: bool = False
+    ) -> Committed[CreatePartitionsAnswer]:
+        """Give topics more partitions."""
+        decision = decide_create_partitions(self._state, topics, directory_id=self._identity.directory_id)
+        return self._commit(decision, validate_only=validate_only)
+
+    def alter_configs(
+        self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
+    ) -> Committed[AlterConfigsAnswer]:
+        """Change settings of topics, brokers, groups and client metrics."""
+        decision = decide_alter_configs(self._state, alterations, self._config_rules)
+        return self._commit(decision, validate_only=validate_only)
+
+    def next_producer_id(self) -> Committed[int]:
+        """Hand out a producer id. Its ticket is that of the block, when that is new."""
+        producer_id = self._producer_ids.next_id()
+        ticket = self._producer_ids_ticket
+        if ticket is not None and ticket.is_durable:
+            self._producer_ids_ticket = ticket = None
+        return Committed(producer_id, ticket)
+
+    def write_leader_epoch(self, topic_id: TopicId, partition: int) -> Ticket | None:
+        """Record the leader epoch that this start gave a partition. Call it before the first append to the partition.
+
+        Returns None when it is recorded already.
+        """
+        if not self._state.has_unwritten_epoch(topic_id, partition):
+            return None
+        recorded = self._state.recorded_partition(topic_id, partition)
+        assert recorded is not None, "a raised epoch belongs to a partition"
+        return self._append(leadership_records(topic_id, recorded, self._identity.node_id))
+
+    # -- append and replay ----------------------------------------------------------------------------------------
+
+    def _commit(self, decision: Decision[AnswerT], *, validate_only: bool = False) -> Committed[AnswerT]:
+        if validate_only or not decision.records:
+            return Committed(decision.answer, None)
+        return Committed(decision.answer, self._append(decision.records))
+
+    def _append(self, records: Sequence[MetadataRecord]) -> Ticket:
+        version = self._state.metadata_version
+        values = [encode_record(record, version) for record in records]
+        ticket = self._store.append(METADATA_SHARD, [StateRecord(None, value) for value in values], self._epoch)
+        for value in values:
+            self._state.replay(value)
+        self._announce()
+        self._maybe_snapshot()
+        return ticket
+
+    def _announce(self) -> None:
+        changes = self._state.take_changes()
+        if self._listener is None or not (changes.created or changes.deleted or changes.reconfigured):
+            return
+        created = self._images(changes.created)
+        reconfigured = self._images([name for name in changes.reconfigured if name not in changes.created])
+        self._listener.on_topics_changed(created, changes.deleted, reconfigured)
+
+    def _images(self, names: Sequence[str]) -> list[TopicImage]:
+        return [topic for name in names if (topic := self._state.topic(name)) is not None]
+
+    def _maybe_snapshot(self) -> None:
+        if self._store.record_bytes_since_snapshot >= self._max_record_bytes:
+            self.snapshot()
+
+    def snapshot(self) -> None:
+        """Store the whole state, so that earlier records may go."""
+        self._store.snapshot(METADATA_SHARD, self._snapshot_records())
+
+    def _snapshot_records(self) -> Iterator[StateRecord]:
+        return (StateRecord(None, value) for value in self._state.snapshot_records())
+
+    # -- ids ------------------------------------------------------------------------------------------------------
+
+    def _new_topic_id(self) -> TopicId:
+        """A random id that is not reserved and whose text form does not look like a command-line option."""
+        while True:
+            topic_id = TopicId(self._random_uuid())
+            if topic_id not in (ZERO_TOPIC_ID, METADATA_TOPIC_ID) and not format_uuid(topic_id).startswith("-"):
+                return topic_id
+
+    def _next_producer_id_block(self) -> ProducerIdBlock:
+        committed = self._commit(decide_producer_id_block(self._state, broker_epoch=self._broker_epoch))
+        self._producer_ids_ticket = committed.ticket
+        return committed.answer

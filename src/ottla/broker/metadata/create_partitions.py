@@ -1,0 +1,88 @@
+"""Deciding CreatePartitions: growing topics. They never shrink, and existing partitions never move.
+
+Pure. The checks come in Kafka's order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.broker.metadata.create_topics import MAX_PARTITIONS_PER_REQUEST
+from ottla.broker.metadata.decision import Decision
+from ottla.broker.metadata.image import MetadataView, TopicImage
+from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
+from ottla.broker.metadata.records import MetadataRecord
+from ottla.broker.metadata.state import partition_record
+from ottla.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    KafkaError,
+    PolicyViolation,
+    UnknownTopicOrPartition,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GrownTopic:
+    """A topic that shall have `count` partitions. `assignments` has the brokers of each new one; None: our choice."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+CreatePartitionsAnswer = Mapping[str, KafkaError | None]
+
+
+def decide_create_partitions(
+    view: MetadataView, topics: Sequence[GrownTopic], *, directory_id: bytes
+) -> Decision[CreatePartitionsAnswer]:
+    """Decide a whole request. The answer has None where a topic grows."""
+    counts = Counter(topic.name for topic in topics)
+    answer: dict[str, KafkaError | None] = {}
+    records: list[MetadataRecord] = []
+    for topic in topics:
+        try:
+            if counts[topic.name] > 1:
+                raise InvalidRequest(f"The request names the topic {topic.name} more than once.")
+            records += _grow(view, topic, directory_id)
+        except KafkaError as error:
+            answer[topic.name] = error
+        else:
+            answer[topic.name] = None
+    return Decision(records, answer)
+
+
+def _grow(view: MetadataView, request: GrownTopic, directory_id: bytes) -> list[MetadataRecord]:
+    topic = view.topic(request.name)
+    if topic is None:
+        raise UnknownTopicOrPartition
+    first = len(topic.partitions)
+    if request.count < first:
+        raise InvalidPartitions(f"The topic has {first} partitions, which is more than the {request.count} asked for.")
+    if request.count == first:
+        raise InvalidPartitions(f"The topic has {first} partitions already.")
+    if request.count - first > MAX_PARTITIONS_PER_REQUEST:
+        raise PolicyViolation(f"One request can create {MAX_PARTITIONS_PER_REQUEST} partitions.")
+    return [
+        partition_record(topic.topic_id, new_partition(first + number, brokers, directory_id))
+        for number, brokers in enumerate(_assignments(view, topic, request))
+    ]
+
+
+def _assignments(view: MetadataView, topic: TopicImage, request: GrownTopic) -> Sequence[Sequence[int]]:
+    live = {broker.node_id for broker in view.brokers() if not broker.is_fenced}
+    added = request.count - len(topic.partitions)
+    replication_factor = len(topic.partitions[0].replicas)
+    if request.assignments is None:
+        return [place_replicas(min(replication_factor, len(live)), live)] * added
+    if len(request.assignments) != added:
+        raise InvalidReplicaAssignment(
+            f"The topic gets {added} new partitions, and {len(request.assignments)} assignments were given."
+        )
+    for brokers in request.assignments:
+        check_assignment(brokers, live, replication_factor)
+    return request.assignments

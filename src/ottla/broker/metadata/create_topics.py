@@ -1,0 +1,205 @@
+"""Deciding CreateTopics, and which topics are created unasked.
+
+Pure: image and values in, records and one answer per topic out. The checks come in Kafka's order: the whole request's
+size, names named twice, the metadata topic's name, illegal and colliding names, existing topics, settings, then
+partitions and replicas. A topic whose row fails changes nothing for the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.broker.metadata.decision import Decision
+from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from ottla.broker.metadata.image import ConfigResourceType, MetadataView
+from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
+from ottla.broker.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, TopicRecord
+from ottla.broker.metadata.state import partition_record
+from ottla.broker.metadata.topic_names import check_topic_name, collision_key
+from ottla.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopicException,
+    KafkaError,
+    PolicyViolation,
+    TopicAlreadyExists,
+)
+from ottla.model import METADATA_TOPIC, TopicId
+
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+"""Kafka refuses larger requests whole (POLICY_VIOLATION), so that one batch of records never grows without bound."""
+
+USE_DEFAULT: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that is asked for. Counts of -1 mean the broker's default; `assignments` are (partition, brokers)."""
+
+    name: str
+    num_partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Sequence[tuple[str, str | None]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic that was created, or would be."""
+
+    name: str
+    topic_id: TopicId
+    num_partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlacement:
+    """What a new topic gets where the request says nothing, and the log directory that it goes to."""
+
+    num_partitions: int
+    replication_factor: int
+    directory_id: bytes
+
+
+CreateTopicsAnswer = Mapping[str, CreatedTopic | KafkaError]
+
+
+def decide_create_topics(
+    view: MetadataView,
+    topics: Sequence[NewTopic],
+    placement: TopicPlacement,
+    *,
+    check_configs: Callable[[Mapping[str, str]], None],
+    new_topic_id: Callable[[], TopicId],
+) -> Decision[CreateTopicsAnswer]:
+    """Decide a whole request; `validate_only` is the caller's matter, who then leaves the records alone.
+
+    Raises `PolicyViolation` when it asks for too many partitions at once.
+    """
+    _check_total_partitions(topics, placement)
+    counts = Counter(topic.name for topic in topics)
+    answer: dict[str, CreatedTopic | KafkaError] = {}
+    records: list[MetadataRecord] = []
+    taken: dict[str, str] = {}
+    for topic in topics:
+        if topic.name in answer:
+            continue
+        try:
+            if counts[topic.name] > 1:
+                raise InvalidRequest(f"The request names the topic {topic.name} more than once.")
+            _check_name(view, topic.name, taken)
+            created, topic_records = _create_topic(view, topic, placement, check_configs, new_topic_id())
+        except KafkaError as error:
+            answer[topic.name] = error
+        else:
+            taken[collision_key(topic.name)] = topic.name
+            answer[topic.name] = created
+            records += topic_records
+    return Decision(records, answer)
+
+
+def _check_total_partitions(topics: Sequence[NewTopic], placement: TopicPlacement) -> None:
+    total = 0
+    for topic in topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        else:
+            total += placement.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
+    if total > MAX_PARTITIONS_PER_REQUEST:
+        raise PolicyViolation(
+            f"One request can create {MAX_PARTITIONS_PER_REQUEST} partitions; this one asks for {total}."
+        )
+
+
+def _check_name(view: MetadataView, name: str, taken: Mapping[str, str]) -> None:
+    if name == METADATA_TOPIC:
+        raise InvalidRequest(f"The topic {METADATA_TOPIC} belongs to the cluster and cannot be created.")
+    check_topic_name(name)
+    rivals = list(view.colliding_topics(name))
+    if collision_key(name) in taken:
+        # Kafka looks at existing topics only and would make both; their metrics would then be one another's.
+        rivals.append(taken[collision_key(name)])
+    if rivals:
+        raise InvalidTopicException(f"The topic name '{name}' collides with {', '.join(rivals)}.")
+    if view.topic(name) is not None:
+        raise TopicAlreadyExists(f"The topic '{name}' exists already.")
+
+
+def _create_topic(
+    view: MetadataView,
+    topic: NewTopic,
+    placement: TopicPlacement,
+    check_configs: Callable[[Mapping[str, str]], None],
+    topic_id: TopicId,
+) -> tuple[CreatedTopic, list[MetadataRecord]]:
+    configs = _new_configs(topic, check_configs)
+    assignments = _assignments(view, topic, placement)
+    records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records += config_records(ConfigResourceType.TOPIC, topic.name, configs)
+    if "min.insync.replicas" in configs and view.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
+        records.append(ClearElrRecord(topic_name=topic.name))
+    records += [
+        partition_record(topic_id, new_partition(number, brokers, placement.directory_id))
+        for number, brokers in enumerate(assignments)
+    ]
+    return CreatedTopic(topic.name, topic_id, len(assignments), len(assignments[0]), configs), records
+
+
+def _new_configs(topic: NewTopic, check_configs: Callable[[Mapping[str, str]], None]) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for key, value in topic.configs:
+        if value is None:
+            raise InvalidConfig(f"The setting {key} has no value.")
+        configs[key] = value  # the last one wins, as in Kafka
+    check_configs(configs)
+    return configs
+
+
+def _assignments(view: MetadataView, topic: NewTopic, placement: TopicPlacement) -> list[Sequence[int]]:
+    live = {broker.node_id for broker in view.brokers() if not broker.is_fenced}
+    if topic.assignments:
+        return _manual_assignments(topic, live)
+    if topic.replication_factor != USE_DEFAULT and topic.replication_factor < 1:
+        raise InvalidReplicationFactor("The replication factor must be at least 1, or -1 for the broker's default.")
+    if topic.num_partitions != USE_DEFAULT and topic.num_partitions < 1:
+        raise InvalidPartitions("The number of partitions must be at least 1, or -1 for the broker's default.")
+    uses_default_factor = topic.replication_factor == USE_DEFAULT
+    uses_default_count = topic.num_partitions == USE_DEFAULT
+    replicas = place_replicas(placement.replication_factor if uses_default_factor else topic.replication_factor, live)
+    return [replicas] * (placement.num_partitions if uses_default_count else topic.num_partitions)
+
+
+def _manual_assignments(topic: NewTopic, live: set[int]) -> list[Sequence[int]]:
+    if topic.replication_factor != USE_DEFAULT:
+        raise InvalidRequest("A manual assignment and a replication factor cannot be given together.")
+    if topic.num_partitions != USE_DEFAULT:
+        raise InvalidRequest("A manual assignment and a number of partitions cannot be given together.")
+    assigned: dict[int, Sequence[int]] = {}
+    replication_factor: int | None = None
+    for partition, brokers in topic.assignments:
+        if partition in assigned:
+            raise InvalidReplicaAssignment(f"The assignment names partition {partition} twice.")
+        check_assignment(brokers, live, replication_factor)
+        replication_factor = len(brokers)
+        assigned[partition] = brokers
+    if sorted(assigned) != list(range(len(assigned))):
+        raise InvalidReplicaAssignment("The assigned partitions must be numbered from 0 without gaps.")
+    return [assigned[partition] for partition in range(len(assigned))]
+
+
+def config_records(
+    resource_type: ConfigResourceType, name: str, changes: Mapping[str, str | None]
+) -> list[MetadataRecord]:
+    """Return one record per changed setting; None removes it."""
+    return [
+        ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+        for key, value in changes.items()
+    ]

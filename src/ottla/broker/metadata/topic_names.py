@@ -1,0 +1,48 @@
+"""Topic names: which are legal, which are ours, and which would collide.
+
+Kafka joins topic and key with `.` or `_` in metric names, so two topics that differ only in these cannot both exist.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ottla.errors import InvalidTopicException
+from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC
+
+SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_GROUP_STATE_TOPIC})
+
+MAX_NAME_LENGTH: Final = 249
+"""So that `NAME-PARTITION`, with up to six digits more, is a legal file name."""
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_topic_name(name: str) -> None:
+    """Raise `InvalidTopicException` with what is wrong about `name`."""
+    if not name:
+        raise InvalidTopicException("A topic name must not be empty.")
+    if name in {".", ".."}:
+        raise InvalidTopicException(f"A topic cannot be named '{name}'.")
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidTopicException(f"A topic name has at most {MAX_NAME_LENGTH} characters; this one has {len(name)}.")
+    if _LEGAL_NAME.fullmatch(name) is None:
+        raise InvalidTopicException(
+            f"The topic name '{name}' has characters other than ASCII letters, digits, '.', '_' and '-'."
+        )
+
+
+def is_legal_topic_name(name: str) -> bool:
+    """Say whether a topic of this name could be created."""
+    try:
+        check_topic_name(name)
+    except InvalidTopicException:
+        return False
+    return True
+
+
+def collision_key(name: str) -> str:
+    """Return what two colliding names have in common."""
+    return name.replace(".", "_")
