@@ -51,6 +51,9 @@ DEFAULT_LEVELS: Final[dict[Codec, int]] = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.Z
 
 _GZIP_WINDOW: Final = 31  # zlib's way of asking for a gzip wrapper around the largest window
 
+_GZIP_FLAGS_AT: Final = 3
+_GZIP_RESERVED_FLAGS: Final = 0xE0
+
 
 def deflate(codec: Codec, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
     """Compress records in the framing that Kafka's clients read. `level` None is Kafka's default."""
@@ -85,6 +88,9 @@ def _inflate_gzip(data: memoryview, limit_bytes: int) -> bytes:
     left = limit_bytes
     rest = bytes(data)
     while True:
+        if len(rest) > _GZIP_FLAGS_AT and rest[_GZIP_FLAGS_AT] & _GZIP_RESERVED_FLAGS:
+            flags = rest[_GZIP_FLAGS_AT] & ~_GZIP_RESERVED_FLAGS  # Java does not look at them, zlib refuses them
+            rest = rest[:_GZIP_FLAGS_AT] + bytes([flags]) + rest[_GZIP_FLAGS_AT + 1 :]
         stream = zlib.decompressobj(_GZIP_WINDOW)
         try:
             part = stream.decompress(rest, left + 1)

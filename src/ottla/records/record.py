@@ -92,6 +92,7 @@ class RecordWalk:
     """What one pass over the records of a batch found out. Timestamps are ms since the epoch."""
 
     __slots__ = (
+        "first_offset_delta",
         "keyless_count",
         "largest_bytes",
         "max_timestamp",
@@ -108,6 +109,7 @@ class RecordWalk:
         keyless_count: i64,
         misplaced_count: i64,
         largest_bytes: i64,
+        first_offset_delta: i64,
     ) -> None:
         self.max_timestamp = max_timestamp
         self.max_timestamp_offset_delta = max_timestamp_offset_delta  # of the first record that has it
@@ -115,6 +117,7 @@ class RecordWalk:
         self.keyless_count = keyless_count
         self.misplaced_count = misplaced_count  # records whose offset delta is not their index
         self.largest_bytes = largest_bytes  # the largest length field
+        self.first_offset_delta = first_offset_delta
 
 
 def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> RecordWalk:
@@ -131,6 +134,7 @@ def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> RecordWalk:
     keyless: i64 = 0
     misplaced: i64 = 0
     largest: i64 = 0
+    first_offset_delta: i64 = 0
     try:
         while index < count:
             size, position = read_varint(payload, position)
@@ -153,6 +157,8 @@ def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> RecordWalk:
             if position != record_end:
                 _refuse(index, f"does not end where its length says, but {position - record_end} bytes further")
             timestamp = add_timestamps(base_timestamp, timestamp_delta)
+            if index == 0:
+                first_offset_delta = offset_delta
             if timestamp > max_timestamp:
                 max_timestamp = timestamp
                 max_offset_delta = offset_delta
@@ -171,7 +177,7 @@ def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> RecordWalk:
         raise InvalidRecord(f"{end - position} bytes are left after the {count} records that the batch announces")
     if count <= 0:
         max_timestamp = min_timestamp = NO_TIMESTAMP_MS
-    return RecordWalk(max_timestamp, max_offset_delta, min_timestamp, keyless, misplaced, largest)
+    return RecordWalk(max_timestamp, max_offset_delta, min_timestamp, keyless, misplaced, largest, first_offset_delta)
 
 
 def _skip_headers(payload: bytes, position: i64, header_count: i64, index: i64) -> i64:

@@ -1,6 +1,6 @@
 """Snappy as Kafka writes it: in the framing of snappy-java, called xerial.
 
-A stream is a 16-byte header (magic, version 1, oldest compatible version 1), then blocks of a 4-byte big-endian length
+A stream is a 16-byte header (magic, version 1, oldest compatible version 1; readers look at the magic only), then blocks of a 4-byte big-endian length
 and that many bytes of raw snappy. A header may stand again between blocks, since streams can be joined. Input without
 the header is one block of raw snappy, which is how snappy-java reads what other libraries wrote.
 """
@@ -37,15 +37,15 @@ def inflate_snappy(data: memoryview, limit_bytes: int) -> bytes:
     header = bytes(data[:_HEADER_BYTES])
     if len(header) < _HEADER_BYTES or header[:8] != _MAGIC:
         return _inflate_block(data, limit_bytes)
-    _check_version(header)
     parts: list[bytes] = []
     left = limit_bytes
     position = _HEADER_BYTES
     end = len(data)
     while position < end:
-        size = _read_size(data, position)
+        if end - position < _INT.size:
+            break  # too little for another block; snappy-java takes that for the end
+        size: int = _INT.unpack_from(data, position)[0]
         if size == _MAGIC_INT and bytes(data[position : position + 8]) == _MAGIC:
-            _check_version(bytes(data[position : position + _HEADER_BYTES]))
             position += _HEADER_BYTES
             continue
         position += 4
@@ -56,18 +56,6 @@ def inflate_snappy(data: memoryview, limit_bytes: int) -> bytes:
         left -= len(part)
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _check_version(header: bytes) -> None:
-    if len(header) < _HEADER_BYTES or _INT.unpack_from(header, 8)[0] < 1:
-        raise InvalidRecord("a snappy stream of an unknown version")
-
-
-def _read_size(data: memoryview, position: int) -> int:
-    if len(data) - position < 4:
-        raise InvalidRecord("a snappy stream is cut short")
-    size: int = _INT.unpack_from(data, position)[0]
-    return size
 
 
 def _inflate_block(block: memoryview, limit_bytes: int) -> bytes:

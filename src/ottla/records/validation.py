@@ -31,7 +31,7 @@ from ottla.errors import (
     RecordValidationFailed,
     UnsupportedCompressionType,
 )
-from ottla.model import NO_PRODUCER_ID, NO_TIMESTAMP_MS, AppendOrigin, TimestampType
+from ottla.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP_MS, AppendOrigin, TimestampType
 from ottla.records.batch import (
     ATTRIBUTES_AT,
     BASE_OFFSET_AT,
@@ -292,7 +292,6 @@ def _spread_append_time(walk: RecordWalk, header: bytes) -> None:
     append_time = read_i64_be(header, MAX_TIMESTAMP_AT)
     walk.max_timestamp = append_time
     walk.min_timestamp = append_time
-    walk.max_timestamp_offset_delta = 0
 
 
 def _has_doubtful_records(walk: RecordWalk, attributes: i64, rules: ProduceRules, now_ms: i64) -> bool:
@@ -378,25 +377,37 @@ def _finish_in_place(
         view,
         header,
         max_timestamp_ms=max_timestamp,
-        max_timestamp_offset_delta=0 if rules.is_append_time else walk.max_timestamp_offset_delta,
+        max_timestamp_offset_delta=(
+            walk.first_offset_delta if rules.is_append_time else walk.max_timestamp_offset_delta
+        ),
         log_append_time_ms=now_ms if rules.is_append_time else NO_TIMESTAMP_MS,
         is_rebuilt=False,
     )
 
 
+def _check_producer(header: bytes) -> None:
+    """Refuse what no builder of batches can make: Kafka's own gives up there without an error code."""
+    attributes = i64(read_i16_be(header, ATTRIBUTES_AT))
+    if read_i64_be(header, PRODUCER_ID_AT) == NO_PRODUCER_ID:
+        if attributes & TRANSACTIONAL_BIT:
+            raise InvalidRecord("a transactional batch without a producer id")
+        return
+    if read_i16_be(header, PRODUCER_EPOCH_AT) == NO_PRODUCER_EPOCH:
+        raise InvalidRecord("a batch with a producer id and no producer epoch")
+    if read_i32_be(header, BASE_SEQUENCE_AT) < 0 and not attributes & CONTROL_BIT:
+        raise InvalidRecord("a batch with a producer id and no sequence number")
+
+
 def _rebuild(payload: bytes, header: bytes, codec: Codec, rules: ProduceRules, now_ms: i64) -> ValidatedBatch:
     """Pack the records with the topic's codec, at offsets that count up from 0."""
-    producer_id = read_i64_be(header, PRODUCER_ID_AT)
-    producer_epoch = i64(read_i16_be(header, PRODUCER_EPOCH_AT))
-    if producer_id != NO_PRODUCER_ID and (producer_id < 0 or producer_epoch < 0):
-        raise InvalidRecord(f"there is no producer {producer_id} with epoch {producer_epoch}")
+    _check_producer(header)
     attributes = i64(read_i16_be(header, ATTRIBUTES_AT))
     builder = BatchBuilder(
         codec=codec,
         level=rules.level if rules.level is not None else DEFAULT_LEVELS.get(codec),
         timestamp_type=TimestampType.LOG_APPEND_TIME if rules.is_append_time else TimestampType.CREATE_TIME,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
+        producer_id=read_i64_be(header, PRODUCER_ID_AT),
+        producer_epoch=read_i16_be(header, PRODUCER_EPOCH_AT),
         base_sequence=read_i32_be(header, BASE_SEQUENCE_AT),
         is_transactional=attributes & TRANSACTIONAL_BIT != 0,
         is_control=attributes & CONTROL_BIT != 0,
