@@ -1,7 +1,7 @@
 """Control batches: transaction markers, and the records by which KRaft logs and snapshots speak of themselves.
 
-A control record's key is a version and a type. Values of transaction markers are known here, being two numbers; the KRaft
-ones are messages that `protocol.internal` encodes, so they come and go as bytes.
+A control record's key is a version and a type. Values of transaction markers are known here, being two numbers; the
+KRaft ones are messages that `protocol.internal` encodes, so they come and go as bytes.
 """
 
 from __future__ import annotations

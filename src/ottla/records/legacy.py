@@ -3,8 +3,9 @@
 A Kafka 4 broker refuses them in Produce, but data directories may still hold them and Kafka 0.7's dialect brings them.
 
 A message: 8 bytes offset, 4 size of the rest, 4 CRC-32 of what follows it, 1 magic, 1 attributes, 8 timestamp (magic 1
-only), then key and value, each with a 4-byte length (-1: null). A compressed message is a wrapper: its value inflates to
-a message set. Its offset is that of the last inner message; inner offsets are absolute in magic 0, relative in magic 1.
+only), then key and value, each with a 4-byte length (-1: null). A compressed message is a wrapper: its value inflates
+to a message set. Its offset is that of the last inner message; inner offsets are absolute in magic 0 and relative in
+magic 1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from mypy_extensions import i64
 from ottla.errors import InvalidRecord
 from ottla.model import NO_TIMESTAMP_MS, TimestampType
 from ottla.records.batch import (
-    BATCH_LENGTH_AT,
     CODEC_BITS,
     CURRENT_MAGIC,
     LOG_OVERHEAD_BYTES,
@@ -134,7 +134,7 @@ def _unwrap(outer: _Message, codec: Codec, limit_bytes: int) -> list[Record]:
 
 
 def _offset_shift(outer: _Message, last_inner_offset: int) -> int:
-    """Return what makes relative inner offsets absolute. Early librdkafka left 0 on the wrapper, so 0 shifts nothing."""
+    """Return what makes relative inner offsets absolute: nothing at 0, where early librdkafka left its wrappers."""
     if outer.offset == 0:
         return 0
     if outer.offset < last_inner_offset:

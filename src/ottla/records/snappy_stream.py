@@ -1,8 +1,9 @@
 """Snappy as Kafka writes it: in the framing of snappy-java, called xerial.
 
-A stream is a 16-byte header (magic, version 1, oldest compatible version 1; readers look at the magic only), then blocks of a 4-byte big-endian length
-and that many bytes of raw snappy. A header may stand again between blocks, since streams can be joined. Input without
-the header is one block of raw snappy, which is how snappy-java reads what other libraries wrote.
+A stream is a 16-byte header (magic, version 1, oldest compatible version 1; readers look at the magic only), then
+blocks of a 4-byte big-endian length and that many bytes of raw snappy. A header may stand again between blocks, since
+streams can be joined. Input without the header is one block of raw snappy, which is how snappy-java reads what other
+libraries wrote.
 """
 
 from __future__ import annotations

@@ -52,11 +52,14 @@ from ottla.records.batch import (
     RECORDS_AT,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    RecordBatch,
     next_batch_size,
 )
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import DEFAULT_LEVELS, MAX_INFLATED_BYTES, Codec, inflate
+from ottla.records.control import marker_of
 from ottla.records.crc32c import crc32c
+from ottla.records.legacy import split_any
 from ottla.records.record import NO_APPEND_TIME, Record, RecordWalk, decode_records, walk_records
 
 _NONE: Final = 0
@@ -209,6 +212,16 @@ def check_request(view: memoryview, is_zstd_allowed: bool) -> i64:
     return size
 
 
+def _check_own_set(view: memoryview) -> i64:
+    """Return the size of the one batch that a coordinator appends; all that stands there has to be whole."""
+    batches = list(split_any(view))
+    if not all(batch.is_crc_valid() for batch in batches):
+        raise CorruptMessage("a record batch fails its checksum")
+    if len(batches) != 1 or batches[0].magic != CURRENT_MAGIC:
+        raise InvalidRecord(f"expected one record batch of magic 2, found {len(batches)} batches")
+    return batches[0].size_in_bytes
+
+
 def validate_produced(
     records: bytearray | memoryview,
     rules: ProduceRules,
@@ -225,7 +238,7 @@ def validate_produced(
     """
     view = memoryview(records)
     is_client = origin == AppendOrigin.CLIENT
-    size = check_request(view, is_zstd_allowed)
+    size = check_request(view, is_zstd_allowed) if is_client else _check_own_set(view)
     if size != len(view):
         view = view[:size]
     if size < HEADER_BYTES:
@@ -236,7 +249,7 @@ def validate_produced(
     _check_size(size, rules)
     if crc32c(view[ATTRIBUTES_AT:]) != i64(read_i32_be(header, CRC_AT)) & 0xFFFFFFFF:
         raise CorruptMessage("a record batch fails its checksum")
-    _check_header(header, is_client)
+    _check_header(view, header, is_client)
     return _validate_records(view, header, rules, now_ms)
 
 
@@ -245,12 +258,13 @@ def _check_size(size: i64, rules: ProduceRules) -> None:
         raise MessageTooLarge(f"the batch has {size} bytes, the topic takes at most {rules.max_message_bytes}")
 
 
-def _check_header(header: bytes, is_client: bool) -> None:
+def _check_header(view: memoryview, header: bytes, is_client: bool) -> None:
     """Check that a header makes sense in itself, beyond its checksum."""
     count = i64(read_i32_be(header, RECORD_COUNT_AT))
     if count < 0:
         raise InvalidRecord(f"a record batch cannot have {count} records")
     if not is_client:
+        marker_of(RecordBatch(view))
         return
     last_offset_delta = i64(read_i32_be(header, LAST_OFFSET_DELTA_AT))
     if count == 0 or last_offset_delta != count - 1:
