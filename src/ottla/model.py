@@ -71,3 +71,18 @@ class AppendOrigin(IntEnum):
 def format_uuid(uuid: bytes) -> str:
     """Return Kafka's text form of 16 bytes: 22 characters of URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode("ascii")
+
+
+UUID_TEXT_LENGTH: Final = 22
+UUID_ALPHABET: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def parse_uuid(text: str) -> bytes:
+    """Return the 16 bytes of Kafka's text form; `==` at the end is taken, spare bits are ignored, as Kafka does.
+
+    Raises `ValueError` for anything else, the form with hyphens of other programs included.
+    """
+    digits = text.removesuffix("==")
+    if len(digits) != UUID_TEXT_LENGTH or not UUID_ALPHABET.issuperset(digits):
+        raise ValueError(f"{text!r} is not a uuid: 22 characters of URL-safe base64 are")
+    return base64.urlsafe_b64decode(digits + "==")

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
+from ottla.config.broker_config import BrokerConfig
 from ottla.config.setting import BOOLEAN, INT, LIST, LONG, LOW, MEDIUM, STRING, Setting, Synonym, table
 from ottla.config.validators import ListOf, OneOfOr, at_least, one_of
+from ottla.config.values import ConfigError, Value
+from ottla.errors import InvalidConfig
 
 ANY_ITEMS: Final = ListOf(may_be_empty=True)
 AUTO_OFFSET_RESET: Final = OneOfOr(
@@ -205,3 +208,74 @@ GROUP_SETTINGS: Final[Mapping[str, Setting]] = table(
     ]
 )
 """What a consumer, share or streams group may set for itself."""
+
+
+class Bounds(NamedTuple):
+    """The broker settings between which a group's setting must stay, both included."""
+
+    least: str | None
+    most: str | None
+
+
+def _of_kind(kind: str) -> dict[str, Bounds]:
+    return {
+        f"{kind}.{what}": Bounds(f"group.{kind}.min.{what}", f"group.{kind}.max.{what}")
+        for what in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+    }
+
+
+BOUNDS: Final[Mapping[str, Bounds]] = {
+    **_of_kind("consumer"),
+    **_of_kind("share"),
+    **_of_kind("streams"),
+    "share.delivery.count.limit": Bounds(
+        "group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"
+    ),
+    "share.partition.max.record.locks": Bounds(
+        "group.share.min.partition.max.record.locks", "group.share.max.partition.max.record.locks"
+    ),
+    "share.record.lock.duration.ms": Bounds(
+        "group.share.min.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"
+    ),
+    "streams.num.standby.replicas": Bounds(None, "group.streams.max.standby.replicas"),
+    "streams.num.warmup.replicas": Bounds(None, "group.streams.max.warmup.replicas"),
+    "streams.task.offset.interval.ms": Bounds("group.streams.min.task.offset.interval.ms", None),
+}
+"""How far a group may go, by the broker's leave."""
+
+
+def validate_group_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
+    """Check what a group would set for itself on this broker. Raises `InvalidConfig` naming the setting."""
+    values: dict[str, Value] = {}
+    for name, text in overrides.items():
+        setting = GROUP_SETTINGS.get(name)
+        if setting is None:
+            raise InvalidConfig(f"{name} is not a group setting")
+        try:
+            values[name] = setting.parse(text)
+        except ConfigError as error:
+            raise InvalidConfig(str(error)) from None
+        _check_bounds(name, values[name], broker)
+    for kind in ("consumer", "share", "streams"):
+        _check_session(kind, values, broker)
+
+
+def _check_bounds(name: str, value: Value, broker: BrokerConfig) -> None:
+    bounds = BOUNDS.get(name)
+    if bounds is None or not isinstance(value, int):
+        return
+    if bounds.least is not None and value < broker.integer(bounds.least):
+        raise InvalidConfig(f"{name}: {value} is below {bounds.least} ({broker.integer(bounds.least)})")
+    if bounds.most is not None and value > broker.integer(bounds.most):
+        raise InvalidConfig(f"{name}: {value} is above {bounds.most} ({broker.integer(bounds.most)})")
+
+
+def _check_session(kind: str, values: Mapping[str, Value], broker: BrokerConfig) -> None:
+    """A member that beats once per session would be expelled by the first delay."""
+    beat, session = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
+    if beat not in values and session not in values:
+        return
+    beat_ms = values.get(beat, broker.integer(f"group.{beat}"))
+    session_ms = values.get(session, broker.integer(f"group.{session}"))
+    if isinstance(beat_ms, int) and isinstance(session_ms, int) and session_ms <= beat_ms:
+        raise InvalidConfig(f"{session} ({session_ms}) must be above {beat} ({beat_ms})")

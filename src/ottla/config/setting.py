@@ -27,6 +27,16 @@ CLASS: Final = ConfigType.CLASS
 PASSWORD: Final = ConfigType.PASSWORD
 
 
+class Scope(Enum):
+    """What a table's settings belong to."""
+
+    BROKER = "broker"
+    TOPIC = "topic"
+    GROUP = "group"
+    CLIENT_METRICS = "client metrics"
+    QUOTA = "quota"
+
+
 class Importance(Enum):
     """How much a setting matters, in Kafka's judgement."""
 
