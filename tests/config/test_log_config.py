@@ -38,6 +38,7 @@ def test_the_nearest_setting_wins() -> None:
         ({"log.retention.hours": "2", "log.retention.minutes": "5"}, 300_000),
         ({"log.retention.hours": "2", "log.retention.minutes": "5", "log.retention.ms": "9"}, 9),
         ({"log.retention.minutes": "-1"}, -1),
+        ({"log.retention.ms": "-1", "log.retention.hours": "3"}, -1),
     ],
 )
 def test_synonyms_count_in_their_order_and_their_units(settings: dict[str, str], retention_ms: int) -> None:
@@ -49,6 +50,9 @@ def test_a_dynamic_value_of_a_stronger_synonym_beats_the_file() -> None:
     assert LogConfig.resolve(broker, {}, {}).segment_ms == 3_600_000
     assert LogConfig.resolve(broker, {"log.roll.ms": "5"}, {}).segment_ms == 5
     assert LogConfig.resolve(broker, {}, {}).flush_ms == 7
+    assert (
+        LogConfig.resolve(BrokerConfig.from_properties({"log.roll.jitter.hours": "0"}), {}, {}).segment_jitter_ms == 0
+    )
 
 
 def test_policies_and_timestamp_types_come_as_what_they_are() -> None:

@@ -192,11 +192,11 @@ def _in_unit(setting: Setting, behind: Sequence[ConfigSynonym]) -> str | None:
     if not behind:
         return setting.format(setting.effective_default)
     nearest = behind[0]
-    factor = next(factor for name, factor in setting.synonyms if name == nearest.name)
     if nearest.value is None:
         return None
-    if factor != 1:
-        return str(int(nearest.value) * factor if int(nearest.value) > 0 else -1)
+    synonym = next(synonym for synonym in setting.synonyms if synonym.name == nearest.name)
+    if synonym.factor != 1:
+        return str(synonym.in_our_unit(int(nearest.value)))
     if setting.type is STRING and BROKER_SETTINGS[nearest.name].type is LIST:
         # The broker lists what groups may choose from; a group that chooses nothing gets the first.
         return nearest.value.split(",", 1)[0]

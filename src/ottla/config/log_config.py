@@ -83,12 +83,11 @@ class LogConfig:
 
 def _inherited(setting: Setting, broker: BrokerConfig, dynamic: Mapping[str, str]) -> Value:
     """The value of the first synonym that is set, in the topic setting's own unit."""
-    for name, factor in setting.synonyms:
-        text = dynamic.get(name)
-        value = broker.explicit(name) if text is None else BROKER_SETTINGS[name].parse(text)
-        if isinstance(value, int) and not isinstance(value, bool) and factor != 1:
-            # -1 means no limit in every unit.
-            return value * factor if value > 0 else -1
+    for synonym in setting.synonyms:
+        text = dynamic.get(synonym.name)
+        value = broker.explicit(synonym.name) if text is None else BROKER_SETTINGS[synonym.name].parse(text)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return synonym.in_our_unit(value)
         if value is not None:
             return value
     return setting.effective_default

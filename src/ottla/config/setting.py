@@ -79,6 +79,10 @@ class Synonym(NamedTuple):
     name: str
     factor: int = 1
 
+    def in_our_unit(self, value: int) -> int:
+        """Convert a value of the other setting. Negative ones mean no limit in every unit."""
+        return max(value * self.factor, -1) if self.factor != 1 else value
+
 
 @dataclass(slots=True)
 class Setting:
