@@ -1,8 +1,9 @@
 """Frames and conversations without sockets: bytes in, frames out; requests out, answers in.
 
 A frame is a size (int32) and that many bytes. `FrameReader` says where the next received bytes should go and cuts
-frames out of them; `ClientConnection` adds what a client must remember: correlation ids and which answer belongs to which
-request. The serving side needs no more than a `FrameReader`, since what a request means is decided by its dialect.
+frames out of them; `ClientConnection` adds what a client must remember: correlation ids and which answer belongs to
+which request. The serving side needs no more than a `FrameReader`, since what a request means is decided by its
+dialect.
 
 Where bytes go:
 
@@ -281,6 +282,6 @@ class ClientConnection:
         if correlation_id != asked.correlation_id:
             raise InvalidFrame(f"answer {correlation_id} came where {asked.correlation_id} was due")
         version = asked.api_version
-        if asked.api_key == ApiKey.API_VERSIONS and frame[body_at : body_at + 2] == b"\x00\x23":
+        if asked.api_key == ApiKey.API_VERSIONS and bytes(frame[body_at : body_at + 2]) == b"\x00\x23":
             version = 0  # UNSUPPORTED_VERSION is always written in the layout of version 0 (KIP-511)
         return Answer(correlation_id, asked.api_key, version, decode(api.response, version, frame, body_at))

@@ -1,0 +1,253 @@
+"""`Broker`: the only door that dialects use, in the domain's words. No versions, no wire codes.
+
+Owns what a broker knows at run time: which topics there are and their partitions, who waits for what, fetch sessions.
+It decides little itself: metadata decides about topics, `Partition` about appends and reads, `Fetching` about
+waiting. All of it runs on one event loop and nothing here blocks or awaits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSessions
+from ottla.broker.fetching import Fetching, FetchPlan, Reply
+from ottla.broker.metadata.controller import MetadataController
+from ottla.broker.metadata.features import SUPPORTED_FEATURES, FeatureRange
+from ottla.broker.metadata.image import ConfigResourceType, MetadataView, TopicImage
+from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
+from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead
+from ottla.broker.purgatory import Purgatory, Waiting
+from ottla.clock import Clock, Timers
+from ottla.config.broker_config import BrokerConfig
+from ottla.config.log_config import LogConfig
+from ottla.engine import EpochEndOffset, Membership, RecordLog, Ticket, TimestampOffset
+from ottla.errors import (
+    InconsistentTopicId,
+    KafkaError,
+    KafkaStorageError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from ottla.model import ZERO_TOPIC_ID, IsolationLevel, TopicId, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic as it is served: its partitions by number."""
+
+    name: str
+    topic_id: TopicId
+    partitions: list[Partition]
+    is_internal: bool
+
+    def partition(self, number: int) -> Partition:
+        """Return a partition. Raises `UnknownTopicOrPartition`."""
+        if 0 <= number < len(self.partitions):
+            return self.partitions[number]
+        raise UnknownTopicOrPartition
+
+
+class Broker:
+    """What the dialects talk to. `load_topics` makes it ready; `metadata` has what changes topics and settings."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        log: RecordLog,
+        metadata: MetadataController,
+        membership: Membership,
+        timers: Timers,
+        clock: Clock,
+    ) -> None:
+        self.config = config
+        self.metadata = metadata
+        self.membership = membership
+        self.clock = clock
+        self.timers = timers
+        self.fetch_sessions = FetchSessions(
+            clock,
+            partial(Random().randint, 1, MAX_SESSION_ID),
+            slots=config.integer("max.incremental.fetch.session.cache.slots"),
+        )
+        self._log = log
+        self._fetch_max_bytes = config.fetch_max_bytes
+        self._topics: dict[str, Topic] = {}
+        self._topics_by_id: dict[TopicId, Topic] = {}
+        self._purgatory: Purgatory[TopicPartition] = Purgatory(timers)
+        self._fetching = Fetching(self._partition_of, self._purgatory, clock)
+        log.on_advance(self._purgatory.wake)
+        metadata.listen(self)
+
+    # -- who we are -----------------------------------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataView:
+        """The cluster's metadata as of the last change; live."""
+        return self.metadata.view
+
+    @property
+    def cluster_id(self) -> str:
+        return self.metadata.view.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        return self.membership.node_id
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """Finalized feature levels by name."""
+        return self.metadata.view.features
+
+    @property
+    def features_epoch(self) -> int:
+        """A number that never falls while features change."""
+        return self.metadata.broker_epoch
+
+    @property
+    def supported_features(self) -> Mapping[str, FeatureRange]:
+        return SUPPORTED_FEATURES
+
+    # -- topics ---------------------------------------------------------------------------------------------------
+
+    def find_topic(self, name: str) -> Topic | None:
+        return self._topics.get(name)
+
+    def find_topic_by_id(self, topic_id: bytes) -> Topic | None:
+        return self._topics_by_id.get(TopicId(topic_id))
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name of the topic that has this id now."""
+        topic = self._topics_by_id.get(TopicId(topic_id))
+        return None if topic is None else topic.name
+
+    def partition(self, topic: str, number: int) -> Partition:
+        """Return a partition by name. Raises `UnknownTopicOrPartition`."""
+        found = self._topics.get(topic)
+        if found is None:
+            raise UnknownTopicOrPartition
+        return found.partition(number)
+
+    def load_topics(self) -> None:
+        """Make the partitions of every topic that the metadata has. Logs are opened when they are first used."""
+        stored = set(self._log.partitions())
+        for image in self.image.topics():
+            self._add_topic(image, stored)
+        known = {partition.topic_partition for topic in self._topics.values() for partition in topic.partitions}
+        for stray in sorted(stored - known):
+            if not stray.topic.startswith("__cluster_metadata"):
+                _log.warning("a log belongs to no topic and is left alone", extra={"partition": str(stray)})
+
+    def on_topics_changed(
+        self, created: Sequence[TopicImage], deleted: Sequence[TopicImage], reconfigured: Sequence[TopicImage]
+    ) -> None:
+        """Follow the metadata (`metadata.controller.TopicsListener`)."""
+        for image in deleted:
+            self._remove_topic(image)
+        for image in created:
+            self._add_topic(image, frozenset())
+        for image in reconfigured:
+            topic = self._topics.get(image.name)
+            if topic is not None:
+                config = self.log_config(image)
+                for partition in topic.partitions:
+                    partition.configure(config)
+
+    def log_config(self, image: TopicImage) -> LogConfig:
+        """The settings of a topic: its own, else those of this broker, of all brokers, of the configuration."""
+        dynamic = {
+            **self.image.configs(ConfigResourceType.BROKER, ""),
+            **self.image.configs(ConfigResourceType.BROKER, str(self.node_id)),
+        }
+        return LogConfig.resolve(self.config, dynamic, image.configs)
+
+    def _add_topic(self, image: TopicImage, stored: set[TopicPartition] | frozenset[TopicPartition]) -> None:
+        """Make a topic's partitions, or those that it gained. `stored` are logs that need not be created."""
+        topic = self._topics.get(image.name)
+        if topic is None:
+            topic = Topic(image.name, image.topic_id, [], image.name in INTERNAL_TOPICS)
+            self._topics[image.name] = self._topics_by_id[image.topic_id] = topic
+        config = self.log_config(image)
+        for partition in image.partitions[len(topic.partitions) :]:
+            topic_partition = TopicPartition(image.name, partition.partition)
+            topic.partitions.append(
+                Partition(topic_partition, image.topic_id, self._log, config, partition.leader_epoch)
+            )
+            try:
+                self._log.create(topic_partition, image.topic_id, config)
+            except KafkaStorageError:
+                _log.exception("a log cannot be made", extra={"partition": str(topic_partition)})
+
+    def _remove_topic(self, image: TopicImage) -> None:
+        topic = self._topics_by_id.pop(image.topic_id, None)
+        if topic is None:
+            return
+        del self._topics[topic.name]
+        for partition in topic.partitions:
+            self._log.delete(partition.topic_partition)
+            self._purgatory.wake(partition.topic_partition)
+
+    # -- records --------------------------------------------------------------------------------------------------
+
+    def append(self, partition: Partition, records: memoryview) -> Ticket:
+        """Append one produced batch; whoever wants acks=all waits for the ticket. Raises as `Partition.append`.
+
+        `records` is read and stamped in place and not kept.
+        """
+        if not partition.is_epoch_written:
+            self.metadata.write_leader_epoch(partition.topic_id, partition.topic_partition.partition)
+            partition.is_epoch_written = True
+        return partition.append(records, self.clock.wall_ms())
+
+    def fetch(self, plan: FetchPlan, reply: Reply) -> list[PartitionRead] | Waiting[TopicPartition]:
+        """Read by the one fetch rule: what there is, or the wait after which `reply` is called with it."""
+        plan.max_bytes = min(plan.max_bytes, self._fetch_max_bytes)
+        plan.min_bytes = min(plan.min_bytes, plan.max_bytes)
+        return self._fetching.fetch(plan, reply)
+
+    def refused_read(self, error: KafkaError) -> PartitionRead:
+        """What a reader gets who may not read at all."""
+        return PartitionRead(NO_OFFSETS, error)
+
+    def offset_for_timestamp(
+        self,
+        topic: str,
+        number: int,
+        timestamp_ms: int,
+        isolation: IsolationLevel | None,
+        *,
+        current_leader_epoch: int = -1,
+    ) -> TimestampOffset:
+        """Answer ListOffsets for one partition. Raises `UnknownTopicOrPartition` and the leader epoch errors."""
+        partition = self.partition(topic, number)
+        partition.check_leader_epoch(current_leader_epoch)
+        return partition.offset_for_timestamp(timestamp_ms, isolation)
+
+    def end_offset_for_epoch(
+        self, topic: str, number: int, leader_epoch: int, *, current_leader_epoch: int = -1
+    ) -> EpochEndOffset:
+        """Answer OffsetForLeaderEpoch for one partition. Raises as `offset_for_timestamp`."""
+        partition = self.partition(topic, number)
+        partition.check_leader_epoch(current_leader_epoch)
+        return partition.end_offset_for_epoch(leader_epoch)
+
+    def _partition_of(self, entry: FetchEntry) -> Partition:
+        """The partition that an entry of a fetch names, by id or by name; a session learns the name of an id late."""
+        if entry.topic is None:
+            topic = self._topics_by_id.get(entry.topic_id)
+            if topic is None:
+                raise UnknownTopicId
+            entry.topic = topic.name
+        else:
+            topic = self._topics.get(entry.topic)
+            if topic is None:
+                raise UnknownTopicOrPartition
+            if entry.topic_id not in (ZERO_TOPIC_ID, topic.topic_id):
+                raise InconsistentTopicId
+        return topic.partition(entry.partition)

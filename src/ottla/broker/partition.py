@@ -1,0 +1,170 @@
+"""`Partition`: one log with what its leader knows about it.
+
+Decides which leader epoch a client may speak of, what may be appended and how far a consumer may read. Where the bytes
+are, which offsets they get and whether a producer repeats itself is the engine's business; waiting is `fetching`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.config.log_config import LogConfig
+from ottla.engine import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FileSpan,
+    LogOffsets,
+    ReadLimit,
+    RecordLog,
+    Ticket,
+    TimestampOffset,
+)
+from ottla.errors import FencedLeaderEpoch, KafkaError, OffsetOutOfRange, UnknownLeaderEpoch
+from ottla.model import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NO_LEADER_EPOCH,
+    NO_OFFSET,
+    NO_TIMESTAMP_MS,
+    AppendOrigin,
+    IsolationLevel,
+    TopicId,
+    TopicPartition,
+)
+from ottla.records.validation import ProduceRules, validate_produced
+
+NO_OFFSETS = LogOffsets(NO_OFFSET, NO_OFFSET, NO_OFFSET, NO_OFFSET)
+NOT_FOUND = TimestampOffset(NO_TIMESTAMP_MS, NO_OFFSET, NO_LEADER_EPOCH)
+
+
+class PartitionRead:
+    """What a fetch found in one partition: spans to send, or why there are none.
+
+    `aborted_transactions` is None unless the reader asked for committed records only. Whoever has a `PartitionRead`
+    either sends its spans, which releases them, or calls `release`.
+    """
+
+    __slots__ = ("aborted_transactions", "diverging_epoch", "error", "offsets", "size_bytes", "spans")
+
+    def __init__(self, offsets: LogOffsets, error: KafkaError | None = None) -> None:
+        self.offsets = offsets
+        self.error = error
+        self.spans: Sequence[bytes | memoryview | FileSpan] = ()
+        self.size_bytes = 0
+        self.aborted_transactions: Sequence[AbortedTransaction] | None = None
+        self.diverging_epoch: EpochEndOffset | None = None
+
+    def release(self) -> None:
+        """Give leased spans back unsent."""
+        for span in self.spans:
+            if not isinstance(span, (bytes, memoryview)):
+                span.release()
+        self.spans = ()
+
+
+class Partition:
+    """One partition that this broker leads."""
+
+    __slots__ = ("_log", "config", "is_epoch_written", "leader_epoch", "rules", "topic_id", "topic_partition")
+
+    def __init__(
+        self, topic_partition: TopicPartition, topic_id: TopicId, log: RecordLog, config: LogConfig, leader_epoch: int
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.leader_epoch = leader_epoch
+        self.is_epoch_written = False
+        """False until the metadata log has this epoch for sure: a start raises it in memory only."""
+        self._log = log
+        self.config = config
+        self.rules = ProduceRules.from_config(config)
+
+    def configure(self, config: LogConfig) -> None:
+        """Use these settings from now on, here and in the log."""
+        self.config = config
+        self.rules = ProduceRules.from_config(config)
+        self._log.configure(self.topic_partition, config)
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """Raise `FencedLeaderEpoch` or `UnknownLeaderEpoch` where a client believes in another epoch (KIP-320)."""
+        if current_leader_epoch == NO_LEADER_EPOCH or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise FencedLeaderEpoch
+        raise UnknownLeaderEpoch
+
+    def append(self, records: memoryview, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> Ticket:
+        """Validate one batch and append it. `records` is read and stamped in place and not kept.
+
+        Raises what makes the batch unacceptable; `RecordValidationFailed` where single records are to blame.
+        """
+        batch = validate_produced(records, self.rules, now_ms)
+        return self._log.begin_append(
+            self.topic_partition,
+            batch.buffer,
+            leader_epoch=self.leader_epoch,
+            origin=origin,
+            log_append_time_ms=batch.log_append_time_ms,
+        )
+
+    def offsets(self) -> LogOffsets:
+        return self._log.offsets(self.topic_partition)
+
+    def read(
+        self, offset: int, max_bytes: int, isolation: IsolationLevel, *, at_least_one_batch: bool
+    ) -> PartitionRead:
+        """Read whole batches from the one that holds `offset`, as far as `isolation` allows.
+
+        Raises `OffsetOutOfRange`, `KafkaStorageError`.
+        """
+        offsets = self._log.offsets(self.topic_partition)
+        read = PartitionRead(offsets)
+        end = offsets.high_watermark if isolation == IsolationLevel.READ_UNCOMMITTED else offsets.last_stable_offset
+        result = self._log.read(self.topic_partition, offset, ReadLimit(max_bytes, end, at_least_one_batch))
+        read.spans = result.spans
+        read.size_bytes = result.size_bytes
+        if isolation == IsolationLevel.READ_COMMITTED:
+            read.aborted_transactions = result.aborted_transactions
+        return read
+
+    def find_divergence(self, last_fetched_epoch: int, offset: int) -> EpochEndOffset | None:
+        """Where this log parted from that of a reader who fetched `last_fetched_epoch` last; None when it did not.
+
+        Raises `OffsetOutOfRange` when that cannot be told (KIP-595).
+        """
+        known = self._log.end_offset_for_epoch(self.topic_partition, last_fetched_epoch)
+        if known.end_offset == NO_OFFSET or known.leader_epoch == NO_LEADER_EPOCH:
+            raise OffsetOutOfRange(f"{self.topic_partition} does not know where epoch {last_fetched_epoch} ends")
+        if offset < self.offsets().log_start_offset:
+            raise OffsetOutOfRange
+        if known.leader_epoch < last_fetched_epoch or known.end_offset < offset:
+            return known
+        return None
+
+    def offset_for_timestamp(self, timestamp_ms: int, isolation: IsolationLevel | None) -> TimestampOffset:
+        """Answer ListOffsets for a time or a special timestamp of `model`; `NOT_FOUND` when there is no such record.
+
+        `isolation` limits what a consumer sees; None is for those who see the whole log.
+        """
+        offsets = self.offsets()
+        if isolation is None:
+            end = offsets.log_end_offset
+        else:
+            end = offsets.high_watermark if isolation == IsolationLevel.READ_UNCOMMITTED else offsets.last_stable_offset
+        if timestamp_ms == LATEST_TIMESTAMP:
+            return TimestampOffset(NO_TIMESTAMP_MS, end, self.leader_epoch)
+        if timestamp_ms in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+            return NOT_FOUND  # no tiers here
+        found = self._log.offset_for_timestamp(self.topic_partition, timestamp_ms)
+        if found is None:
+            return NOT_FOUND
+        if timestamp_ms in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return found
+        return found if found.offset < end else NOT_FOUND
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        """The largest epoch not above the asked one and where it ends (KIP-279); -1, -1 when there is none."""
+        return self._log.end_offset_for_epoch(self.topic_partition, leader_epoch)

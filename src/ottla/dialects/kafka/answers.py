@@ -1,0 +1,70 @@
+"""What a handler may return, and what it may ask about its request.
+
+* a response: it leaves as soon as those before it have left;
+* None: there is nothing to say (Produce with acks=0);
+* a `LaterAnswer`: the response comes when something happens, without a task;
+* an awaitable of a response, for what is rare enough to be worth a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.broker.broker import Broker
+from ottla.dialects.session import Peer
+from ottla.protocol.codec import Message
+
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of everyone on a listener without authentication."""
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """What is known about a request besides its body.
+
+    One per connection, filled anew for each request: a handler that answers later keeps what it needs of it.
+    """
+
+    broker: Broker
+    peer: Peer
+    principal: str = ANONYMOUS
+    api_key: int = -1
+    api_version: int = -1
+    client_id: str | None = None
+
+    @property
+    def listener_name(self) -> str:
+        return self.peer.listener_name
+
+
+class LaterAnswer:
+    """A response that comes later. The handler completes it; the session was told to listen."""
+
+    __slots__ = ("_on_complete", "cancel", "hurry", "is_complete", "response")
+
+    def __init__(self) -> None:
+        self.cancel: Callable[[], None] | None = None
+        """Called when the connection is lost first."""
+        self.hurry: Callable[[], None] | None = None
+        """Called when the server wants to stop: answers with what there is."""
+        self.is_complete = False
+        self.response: Message | None = None
+        self._on_complete: Callable[[], None] | None = None
+
+    def complete(self, response: Message | None) -> None:
+        """Answer with `response`, or leave the request unanswered (None)."""
+        self.response = response
+        self.is_complete = True
+        if self._on_complete is not None:
+            self._on_complete()
+
+    def listen(self, on_complete: Callable[[], None]) -> None:
+        """Have `on_complete` called once the response is there (called by the session)."""
+        self._on_complete = on_complete
+
+
+HandlerAnswer = Message | LaterAnswer | Awaitable[Message] | None
+Handler = Callable[[Any, RequestContext], HandlerAnswer]
+"""Takes the decoded request, of the class that belongs to its API."""

@@ -1,0 +1,160 @@
+"""Fetch v4 to v18: session, plan, wait, answer with record bytes untouched.
+
+Topics come by name up to v12 and by id from v13 on. A session's answer leaves out what has no news (KIP-227). The
+answer comes at once when there is enough, else from the broker's purgatory. Followers do not exist here: whoever claims
+to be one is told that we are not its leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.broker.fetch_sessions import FetchContext, FetchEntry, PartitionKey
+from ottla.broker.fetching import FetchPlan
+from ottla.broker.partition import PartitionRead
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.kafka.errors import error_code
+from ottla.errors import InvalidRequest, KafkaError, NotLeaderOrFollower
+from ottla.model import IsolationLevel, TopicId
+from ottla.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    ForgottenTopic,
+    PartitionData,
+)
+
+TOPIC_IDS_FROM_VERSION: Final = 13
+REPLICA_STATE_FROM_VERSION: Final = 15
+CONSUMER_REPLICA_ID: Final = -1
+
+
+def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | LaterAnswer:
+    broker = context.broker
+    uses_topic_ids = context.api_version >= TOPIC_IDS_FROM_VERSION
+    asked = _asked(request, context, uses_topic_ids)
+    try:
+        fetch_context = broker.fetch_sessions.resume(
+            request.session_id,
+            request.session_epoch,
+            asked,
+            _forgotten(request.forgotten_topics_data, uses_topic_ids),
+            uses_topic_ids=uses_topic_ids,
+        )
+    except KafkaError as error:
+        return FetchResponse(error_code=error_code(error))
+    if request.isolation_level not in (0, 1):
+        return FetchResponse(error_code=InvalidRequest.code)  # Kafka: UNKNOWN_SERVER_ERROR
+    answer = _Answer(fetch_context, uses_topic_ids)
+    if _replica_id(request, context) >= 0:
+        return answer.response([broker.refused_read(NotLeaderOrFollower()) for _ in fetch_context.entries])
+    plan = FetchPlan(
+        list(fetch_context.entries.values()),
+        request.max_wait_ms,
+        request.min_bytes,
+        request.max_bytes,
+        IsolationLevel(request.isolation_level),
+    )
+    result = broker.fetch(plan, answer.complete)
+    if isinstance(result, list):
+        return answer.response(result)
+    answer.later.cancel = result.cancel
+    answer.later.hurry = result.expire_now
+    return answer.later
+
+
+class _Answer:
+    """Makes the response once the reads are there, now or later."""
+
+    __slots__ = ("_context", "_uses_topic_ids", "later")
+
+    def __init__(self, context: FetchContext, uses_topic_ids: bool) -> None:
+        self._context = context
+        self._uses_topic_ids = uses_topic_ids
+        self.later = LaterAnswer()
+
+    def complete(self, reads: list[PartitionRead]) -> None:
+        self.later.complete(self.response(reads))
+
+    def response(self, reads: list[PartitionRead]) -> FetchResponse:
+        """Rows in the order of the plan; neighbours of one topic stand together."""
+        response = FetchResponse(session_id=self._context.session_id)
+        topic: FetchableTopicResponse | None = None
+        topic_key: TopicId | str | None = None
+        for (key, entry), read in zip(list(self._context.entries.items()), reads, strict=True):
+            offsets = read.offsets
+            if not self._context.should_answer(
+                key,
+                entry,
+                high_watermark=offsets.high_watermark,
+                log_start_offset=offsets.log_start_offset,
+                size_bytes=read.size_bytes,
+                is_error=read.error is not None,
+                is_diverging=read.diverging_epoch is not None,
+            ):
+                continue
+            if topic is None or key[0] != topic_key:
+                topic_key = key[0]
+                topic = FetchableTopicResponse(topic=entry.topic or "", topic_id=entry.topic_id)
+                response.responses.append(topic)
+            topic.partitions.append(_row(entry.partition, read))
+        return response
+
+
+def _row(partition: int, read: PartitionRead) -> PartitionData:
+    offsets = read.offsets
+    row = PartitionData(
+        partition_index=partition,
+        high_watermark=offsets.high_watermark,
+        last_stable_offset=offsets.last_stable_offset,
+        log_start_offset=offsets.log_start_offset,
+        records=read.spans,
+    )
+    if read.error is not None:
+        row.error_code = error_code(read.error)
+    if read.diverging_epoch is not None:
+        row.diverging_epoch = EpochEndOffset(
+            epoch=read.diverging_epoch.leader_epoch, end_offset=read.diverging_epoch.end_offset
+        )
+    if read.aborted_transactions is not None:
+        row.aborted_transactions = [
+            AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+            for aborted in read.aborted_transactions
+        ]
+    return row
+
+
+def _asked(request: FetchRequest, context: RequestContext, uses_topic_ids: bool) -> dict[PartitionKey, FetchEntry]:
+    """What the request lists, by partition: of a repeated one the last counts, in the first one's place."""
+    asked: dict[PartitionKey, FetchEntry] = {}
+    for topic in request.topics:
+        topic_id = TopicId(topic.topic_id)
+        name = context.broker.topic_name(topic_id) if uses_topic_ids else topic.topic
+        for partition in topic.partitions:
+            asked[topic_id if uses_topic_ids else topic.topic, partition.partition] = FetchEntry(
+                name,
+                topic_id,
+                partition.partition,
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                partition.current_leader_epoch,
+                partition.last_fetched_epoch,
+            )
+    return asked
+
+
+def _forgotten(topics: Iterable[ForgottenTopic], uses_topic_ids: bool) -> list[PartitionKey]:
+    return [
+        (TopicId(topic.topic_id) if uses_topic_ids else topic.topic, partition)
+        for topic in topics
+        for partition in topic.partitions
+    ]
+
+
+def _replica_id(request: FetchRequest, context: RequestContext) -> int:
+    if context.api_version >= REPLICA_STATE_FROM_VERSION:
+        return request.replica_state.replica_id
+    return request.replica_id

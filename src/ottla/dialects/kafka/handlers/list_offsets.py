@@ -1,0 +1,84 @@
+"""ListOffsets v1 to v11: the offset of a time, of the start or of the end, for each partition asked about.
+
+Which special timestamps exist depends on the version; one that it does not know is UNSUPPORTED_VERSION, also where no
+version knows it. A partition that is asked for twice is refused, once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.broker.broker import Broker
+from ottla.dialects.kafka.answers import RequestContext
+from ottla.dialects.kafka.errors import error_code
+from ottla.errors import InvalidRequest, KafkaError, UnsupportedVersion
+from ottla.model import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    IsolationLevel,
+)
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+CONSUMER_REPLICA_ID: Final = -1
+"""Replicas and debuggers (-2) see the whole log."""
+
+SPECIAL_FROM_VERSION: Final = {
+    LATEST_TIMESTAMP: 1,
+    EARLIEST_TIMESTAMP: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+NEVER: Final = 1 << 15
+
+
+def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    isolation: IsolationLevel | None = None
+    if request.replica_id == CONSUMER_REPLICA_ID:
+        isolation = IsolationLevel.READ_COMMITTED if request.isolation_level else IsolationLevel.READ_UNCOMMITTED
+    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        rows = topics.setdefault(topic.name, {})
+        for asked in topic.partitions:
+            if asked.partition_index in rows:
+                rows[asked.partition_index] = _refused(asked, InvalidRequest.code)
+            else:
+                rows[asked.partition_index] = _row(context, topic.name, asked, isolation)
+    return ListOffsetsResponse(
+        topics=[ListOffsetsTopicResponse(name=name, partitions=list(rows.values())) for name, rows in topics.items()]
+    )
+
+
+def _row(
+    context: RequestContext, topic: str, asked: ListOffsetsPartition, isolation: IsolationLevel | None
+) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and context.api_version < SPECIAL_FROM_VERSION.get(asked.timestamp, NEVER):
+        return _refused(asked, UnsupportedVersion.code)
+    broker: Broker = context.broker
+    try:
+        found = broker.offset_for_timestamp(
+            topic, asked.partition_index, asked.timestamp, isolation, current_leader_epoch=asked.current_leader_epoch
+        )
+    except KafkaError as error:
+        return _refused(asked, error_code(error))
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        timestamp=found.timestamp_ms,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def _refused(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)

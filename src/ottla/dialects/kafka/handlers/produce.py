@@ -1,0 +1,236 @@
+"""Produce v3 to v13: check, append, answer per partition.
+
+Topics come by name up to v12 and by id from v13 on. Checks run in Kafka's order, since the first one that fails is what
+a client sees:
+
+1. the whole request: transactional batches need a transactional id;
+2. each partition: is it there, has its request one batch of the current format;
+3. acks; 4. internal topics; 5. what the log finds (`Broker.append`).
+
+With acks=0 there is no answer; an error ends the connection, which is how such a producer learns of it. With acks=1 the
+answer does not wait for the disk, with acks=all it does. A partition that is named twice counts once, with its last
+records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from ottla.broker.broker import Topic
+from ottla.broker.partition import Partition
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.kafka.errors import CloseConnection, error_code
+from ottla.engine import Ticket
+from ottla.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidRequiredAcks,
+    InvalidTopicException,
+    InvalidTxnState,
+    KafkaError,
+    KafkaStorageError,
+    MessageTooLarge,
+    NotLeaderOrFollower,
+    RecordListTooLarge,
+    RecordValidationFailed,
+    TransactionAbortable,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from ottla.model import NO_OFFSET, NO_TIMESTAMP_MS
+from ottla.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from ottla.records.validation import check_request, has_transactional_batch
+
+TOPIC_IDS_FROM_VERSION: Final = 13
+ZSTD_FROM_VERSION: Final = 7
+ABORTABLE_FROM_VERSION: Final = 11
+"""From here on a client knows TRANSACTION_ABORTABLE (KIP-890)."""
+
+ACKS_NONE: Final = 0
+ACKS_LEADER: Final = 1
+ACKS_ALL: Final = -1
+VALID_ACKS: Final = (ACKS_NONE, ACKS_LEADER, ACKS_ALL)
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""Kafka lets this client id, and no other, write to internal topics."""
+
+WITHOUT_LOG_START: Final = (
+    UnknownTopicOrPartition,
+    NotLeaderOrFollower,
+    MessageTooLarge,
+    RecordListTooLarge,
+    CorruptMessage,
+    KafkaStorageError,
+)
+"""Errors of an append that Kafka answers without the log's start."""
+
+
+def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | LaterAnswer | None:
+    topics = request.topic_data
+    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
+        topics = _last_of_each(topics)
+    refusal, is_transactional = _look_for_transactions(topics, request.transactional_id)
+    undurable: list[tuple[PartitionProduceResponse, Ticket]] = []
+    response = ProduceResponse()
+    for topic in topics:
+        row = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(row)
+        for data in topic.partition_data:
+            row.partition_responses.append(
+                _refused_with_all(data.index, refusal)
+                if refusal is not None
+                else _append(topic, data, request.acks, context, undurable, is_transactional=is_transactional)
+            )
+    if request.acks == ACKS_NONE:
+        _check_silence(response)
+        return None
+    if not undurable:
+        return response
+    return _DurableAnswer(response, undurable).later
+
+
+def _append(
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    acks: int,
+    context: RequestContext,
+    undurable: list[tuple[PartitionProduceResponse, Ticket]],
+    *,
+    is_transactional: bool,
+) -> PartitionProduceResponse:
+    """Append one partition's records and return its row; a row that must wait for the disk goes to `undurable` too."""
+    appending: Partition | None = None
+    try:
+        found = _find_topic(topic, context)
+        partition = found.partition(data.index)
+        records = cast("memoryview | None", data.records)
+        if records is None:
+            raise InvalidRecord
+        check_request(records, context.api_version >= ZSTD_FROM_VERSION)
+        if acks not in VALID_ACKS:
+            raise InvalidRequiredAcks
+        if found.is_internal and context.client_id != ADMIN_CLIENT_ID:
+            raise InvalidTopicException
+        if is_transactional:
+            raise InvalidTxnState if context.api_version < ABORTABLE_FROM_VERSION else TransactionAbortable
+        appending = partition
+        ticket = context.broker.append(partition, records)
+    except KafkaError as error:
+        return _refused(data.index, error, appending)
+    row = PartitionProduceResponse(
+        index=data.index,
+        base_offset=ticket.base_offset,
+        log_append_time_ms=ticket.log_append_time_ms,
+        log_start_offset=ticket.log_start_offset,
+    )
+    if acks == ACKS_ALL and not ticket.is_durable:
+        undurable.append((row, ticket))
+    return row
+
+
+def _find_topic(topic: TopicProduceData, context: RequestContext) -> Topic:
+    if context.api_version >= TOPIC_IDS_FROM_VERSION:
+        found = context.broker.find_topic_by_id(topic.topic_id)
+        if found is None:
+            raise UnknownTopicId
+        return found
+    found = context.broker.find_topic(topic.name)
+    if found is None:
+        raise UnknownTopicOrPartition
+    return found
+
+
+def _look_for_transactions(
+    topics: Sequence[TopicProduceData], transactional_id: str | None
+) -> tuple[KafkaError | None, bool]:
+    """Why the whole request is refused, and whether it has transactional batches."""
+    is_transactional = False
+    try:
+        for topic in topics:
+            for data in topic.partition_data:
+                if data.records is not None and has_transactional_batch(cast(memoryview, data.records)):
+                    is_transactional = True
+    except KafkaError as error:
+        return error, is_transactional
+    if is_transactional and transactional_id is None:
+        return TransactionalIdAuthorizationFailed(), is_transactional
+    return None, is_transactional
+
+
+def _last_of_each(topics: Sequence[TopicProduceData]) -> list[TopicProduceData]:
+    """The request with every topic and partition once: of a repeated one the last counts, in the first one's place."""
+    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        merged.setdefault((topic.name, topic.topic_id), {}).update((data.index, data) for data in topic.partition_data)
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(rows.values()))
+        for (name, topic_id), rows in merged.items()
+    ]
+
+
+def _refused(index: int, error: KafkaError, appending: Partition | None) -> PartitionProduceResponse:
+    """The row of a partition that took nothing; `appending` when it was the log that refused.
+
+    Only errors of single records carry their texts to the client, as in Kafka.
+    """
+    row = PartitionProduceResponse(index=index, error_code=error_code(error), base_offset=NO_OFFSET)
+    if appending is not None and not isinstance(error, WITHOUT_LOG_START):
+        row.log_start_offset = appending.offsets().log_start_offset
+    if isinstance(error, RecordValidationFailed):
+        row.error_message = str(error)
+        row.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=text)
+            for batch_index, text in error.record_errors
+        ]
+    return row
+
+
+def _refused_with_all(index: int, error: KafkaError) -> PartitionProduceResponse:
+    """The row of a partition whose whole request was refused."""
+    row = _refused(index, error, None)
+    row.error_message = error.message
+    return row
+
+
+def _check_silence(response: ProduceResponse) -> None:
+    """With acks=0 silence is success; an error can only be told by ending the connection."""
+    for topic in response.responses:
+        for row in topic.partition_responses:
+            if row.error_code:
+                raise CloseConnection
+
+
+class _DurableAnswer:
+    """A response whose rows are there and wait for the disk."""
+
+    __slots__ = ("_response", "_undurable", "_waiting_count", "later")
+
+    def __init__(self, response: ProduceResponse, undurable: Sequence[tuple[PartitionProduceResponse, Ticket]]) -> None:
+        self.later = LaterAnswer()
+        self._response = response
+        self._undurable = undurable
+        self._waiting_count = len(undurable)
+        for _, ticket in undurable:
+            ticket.on_done(self._one_done)
+
+    def _one_done(self) -> None:
+        self._waiting_count -= 1
+        if self._waiting_count:
+            return
+        for row, ticket in self._undurable:
+            if ticket.error is not None:
+                row.error_code = error_code(ticket.error)
+                row.base_offset = NO_OFFSET
+                row.log_append_time_ms = NO_TIMESTAMP_MS
+                row.log_start_offset = NO_OFFSET
+        self.later.complete(self._response)

@@ -1,0 +1,67 @@
+"""The one table of served APIs: which handler answers which key in which versions. ApiVersions is answered from it.
+
+An API that is not in the table is not announced, and whoever asks for it loses the connection, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ottla.dialects.kafka.answers import Handler
+from ottla.dialects.kafka.handlers import (
+    api_versions,
+    fetch,
+    list_offsets,
+    offset_for_leader_epoch,
+    produce,
+)
+from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.codec import Message
+from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+
+class Route(NamedTuple):
+    """How one API is served. With `is_pipelined` several of its requests may be in progress on a connection."""
+
+    request: type[Message]
+    min_version: int
+    max_version: int
+    handle: Handler
+    is_pipelined: bool
+
+
+HANDLERS: Final[dict[ApiKey, Handler]] = {
+    ApiKey.PRODUCE: produce.handle,
+    ApiKey.FETCH: fetch.handle,
+    ApiKey.LIST_OFFSETS: list_offsets.handle,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+}
+"""Every served API but ApiVersions, which is made from this."""
+
+PIPELINED: Final = frozenset({ApiKey.PRODUCE})
+
+
+class Router:
+    """The table, ready for sessions. `unsupported_version` is the answer to an ApiVersions version we don't know."""
+
+    __slots__ = ("routes", "unsupported_version")
+
+    def __init__(self) -> None:
+        served = sorted({*HANDLERS, ApiKey.API_VERSIONS})
+        handlers: dict[ApiKey, Handler] = {
+            **HANDLERS,
+            ApiKey.API_VERSIONS: api_versions.handler_for(_announced(served)),
+        }
+        self.routes: dict[int, Route] = {key: _route(key, handler) for key, handler in handlers.items()}
+        self.unsupported_version: ApiVersionsResponse = api_versions.unsupported_version()
+
+
+def _route(key: ApiKey, handler: Handler) -> Route:
+    api = API[key]
+    return Route(api.request, api.min_version, min(api.max_version, api.announced[1]), handler, key in PIPELINED)
+
+
+def _announced(served: list[ApiKey]) -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=API[key].announced[0], max_version=API[key].announced[1]) for key in served
+    ]

@@ -1,0 +1,271 @@
+"""One connection that speaks Kafka: frames to requests, requests to handlers, answers out in order.
+
+Kafka's rule is one request at a time, in order. Produce is the exception that throughput needs: several may be in
+progress (appended, not yet durable), and their answers still leave in order. Any other request waits until all before
+it are answered, and nothing is begun after it until it is. While something must wait, or the peer does not read its
+answers, received frames are held, and beyond `HELD_BYTES` nothing more is received.
+
+What a client sends that is not Kafka, or not served, ends the connection, as in Kafka; ApiVersions alone is answered in
+every version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from typing import Final, NamedTuple, cast
+
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.kafka.errors import CloseConnection
+from ottla.dialects.kafka.router import Route, Router
+from ottla.dialects.session import Carrier, Part
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import DecodeError, Message, decode
+from ottla.protocol.connection import FrameReader, InvalidFrame
+from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response_frame
+
+HELD_BYTES: Final = 64 * 1024
+IN_PROGRESS_AT_MOST: Final = 1000
+"""Produce requests that wait for durability; a client that sends more is not read from until some are answered."""
+FLUSH_PARTS: Final = 16
+
+_log = logging.getLogger(__name__)
+
+
+class Slot(NamedTuple):
+    """The place of an answer in the order of the requests."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    answer: LaterAnswer
+
+
+class KafkaSession:
+    """The `Session` of a Kafka connection."""
+
+    __slots__ = (
+        "_carrier",
+        "_context",
+        "_is_advancing",
+        "_is_alone",
+        "_is_finishing",
+        "_is_over",
+        "_out",
+        "_parked",
+        "_reader",
+        "_router",
+        "_routes",
+        "_slots",
+        "_task",
+    )
+
+    def __init__(self, router: Router, context: RequestContext, carrier: Carrier, reader: FrameReader) -> None:
+        self._router = router
+        self._routes = router.routes
+        self._context = context
+        self._carrier = carrier
+        self._reader = reader
+        self._out: list[Part] = []
+        self._slots: deque[Slot] = deque()
+        self._parked: memoryview | None = None  # a frame that waits until all before it are answered
+        self._task: asyncio.Task[None] | None = None
+        self._is_alone = False  # the request in progress allows no other beside it
+        self._is_advancing = False
+        self._is_finishing = False
+        self._is_over = False
+
+    # -- what the stream calls ------------------------------------------------------------------------------------
+
+    def get_buffer(self) -> memoryview:
+        return self._reader.get_buffer()
+
+    def received(self, received_bytes: int) -> None:
+        self._reader.buffer_updated(received_bytes)
+        self._advance()
+
+    def resume(self) -> None:
+        self._advance()
+
+    def finish(self) -> None:
+        self._is_finishing = True
+        for slot in list(self._slots):
+            if slot.answer.hurry is not None and not slot.answer.is_complete:
+                slot.answer.hurry()
+        self._maybe_close()
+
+    def lost(self) -> None:
+        self._is_over = True
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            if slot.answer.cancel is not None and not slot.answer.is_complete:
+                slot.answer.cancel()
+        self._parked = None
+        self._reader.close()
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    def _must_wait(self) -> bool:
+        return (
+            self._is_alone
+            or self._is_finishing
+            or self._is_over
+            or self._carrier.is_congested
+            or (self._parked is not None and bool(self._slots))
+            or len(self._slots) >= IN_PROGRESS_AT_MOST
+        )
+
+    def _advance(self) -> None:
+        """Handle received frames as far as that is allowed now, and send what they gave."""
+        if self._is_advancing:
+            return
+        self._is_advancing = True
+        try:
+            self._handle_frames()
+        except Exception as error:
+            self._end_because(error)
+        finally:
+            self._is_advancing = False
+
+    def _handle_frames(self) -> None:
+        reader = self._reader
+        while not self._must_wait():
+            frame = self._parked
+            if frame is None:
+                frame = reader.next_frame()
+                if frame is None:
+                    self._flush()
+                    self._carrier.resume_reading()
+                    return
+            self._parked = None
+            self._handle(frame)
+            if len(self._out) >= FLUSH_PARTS:
+                self._flush()
+        self._flush()
+        reader.hold()
+        if self._is_over:
+            reader.close()
+        elif reader.pending_bytes > HELD_BYTES:
+            self._carrier.pause_reading()
+
+    def _handle(self, frame: memoryview) -> None:
+        header, body_at = decode_request_header(frame)
+        route = self._routes.get(header.api_key)
+        if route is None:
+            raise CloseConnection
+        if self._slots and not route.is_pipelined:
+            self._parked = memoryview(bytes(frame))
+            return
+        if not route.min_version <= header.api_version <= route.max_version:
+            self._answer_unsupported(header)
+            return
+        request = decode(route.request, header.api_version, frame, body_at)
+        context = self._context
+        context.api_key = header.api_key
+        context.api_version = header.api_version
+        context.client_id = header.client_id
+        answer = route.handle(request, context)
+        if answer is None:
+            return
+        if isinstance(answer, Message):
+            self._answer(header, answer)
+        elif isinstance(answer, LaterAnswer):
+            self._answer_later(header, route, answer)
+        else:
+            self._answer_later(header, route, self._start_task(answer))
+
+    def _answer_unsupported(self, header: RequestHeader) -> None:
+        """Only ApiVersions is answered in a version that is not served, in the layout of version 0 (KIP-511)."""
+        if header.api_key != ApiKey.API_VERSIONS:
+            raise CloseConnection
+        self._say(header.api_key, 0, header.correlation_id, self._router.unsupported_version)
+
+    # -- answers --------------------------------------------------------------------------------------------------
+
+    def _answer(self, header: RequestHeader, response: Message) -> None:
+        if self._slots:
+            later = LaterAnswer()
+            later.complete(response)
+            self._slots.append(Slot(header.api_key, header.api_version, header.correlation_id, later))
+        else:
+            self._say(header.api_key, header.api_version, header.correlation_id, response)
+
+    def _answer_later(self, header: RequestHeader, route: Route, answer: LaterAnswer) -> None:
+        if answer.is_complete and answer.response is not None:
+            self._answer(header, answer.response)
+        elif not answer.is_complete:
+            self._slots.append(Slot(header.api_key, header.api_version, header.correlation_id, answer))
+            self._is_alone = not route.is_pipelined
+            answer.listen(self._settle)
+
+    def _start_task(self, answer: Awaitable[Message]) -> LaterAnswer:
+        later = LaterAnswer()
+
+        async def wait() -> None:
+            try:
+                later.complete(await answer)
+            except Exception as error:
+                self._end_because(error)
+
+        self._task = asyncio.get_running_loop().create_task(wait())
+        return later
+
+    def _settle(self) -> None:
+        """An answer is there: send it and those behind it that waited for their turn, then go on."""
+        if self._is_over:
+            return
+        try:
+            self._take_settled()
+        except Exception as error:
+            self._end_because(error)
+            return
+        if not self._is_advancing:
+            self._flush()
+            self._advance()
+            self._maybe_close()
+
+    def _take_settled(self) -> None:
+        slots = self._slots
+        while slots and slots[0].answer.is_complete:
+            slot = slots.popleft()
+            response = slot.answer.response
+            if response is not None:
+                self._say(slot.api_key, slot.api_version, slot.correlation_id, response)
+        if not slots:
+            self._is_alone = False
+
+    def _say(self, api_key: int, api_version: int, correlation_id: int, response: Message) -> None:
+        """Encode a response; it leaves with the next flush. Records in it are bytes or leased spans of files."""
+        self._out += cast("list[Part]", encode_response_frame(api_key, api_version, correlation_id, response))
+
+    def _flush(self) -> None:
+        out = self._out
+        if not out:
+            return
+        self._out = []
+        first = out[0]
+        if len(out) == 1 and isinstance(first, bytes):
+            self._carrier.write(first)
+        else:
+            self._carrier.write_parts(out)
+
+    def _maybe_close(self) -> None:
+        if self._is_finishing and not self._slots and not self._is_over:
+            self._end()
+
+    def _end_because(self, error: Exception) -> None:
+        """End the connection: the client is not understood, must be told so that way, or met a fault of ours."""
+        peer = self._context.peer.host
+        if isinstance(error, (InvalidFrame, DecodeError)):
+            _log.info("connection ended: %s", error, extra={"peer": peer})
+        elif not isinstance(error, CloseConnection):
+            _log.error("connection ended: a request met a fault", exc_info=error, extra={"peer": peer})
+        self._end()
+
+    def _end(self) -> None:
+        """Send what was answered, then close."""
+        self._flush()
+        self._is_over = True
+        self._carrier.close()
