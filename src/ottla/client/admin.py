@@ -1,0 +1,382 @@
+"""`Admin`: topics, offsets, settings and the cluster itself.
+
+    async with Admin("localhost:9092") as admin:
+        await admin.create_topic("orders", partitions=6, configs={"retention.ms": "86400000"})
+
+Calls about several things answer per thing: a mapping from name to result or to the `KafkaError` that the cluster gave
+for it. Their singular forms raise. What the cluster as a whole cannot do (`UnsupportedVersion`) and an unreachable
+cluster always raise. Requests go to any broker, which passes on what is the controller's; to the leader or the broker
+they concern where Kafka wants that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeVar
+
+from ottla.client.cluster import BrokerAddress, Cluster, ClusterSettings, TopicInfo, topic_info
+from ottla.client.configs import (
+    ConfigEntry,
+    ConfigResource,
+    ConfigValue,
+    alteration_rows,
+    config_entries,
+    describe_rows,
+)
+from ottla.client.offsets import OffsetAndTimestamp, list_offsets
+from ottla.errors import KafkaError, LeaderNotAvailable, NotController, UnknownTopicOrPartition, error_for_code
+from ottla.model import IsolationLevel, TopicId, TopicPartition
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import Message
+from ottla.protocol.messages.api_versions import ApiVersionsResponse
+from ottla.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from ottla.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from ottla.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from ottla.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+BROKER_DEFAULT: Final = -1
+"""A partition count or replication factor of -1 leaves the choice to the cluster (KIP-464)."""
+
+M = TypeVar("M", bound=Message)
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be created. `assignments` gives the replicas of each partition in place of the two counts."""
+
+    name: str
+    partitions: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
+    configs: Mapping[str, str] | None = None
+    assignments: Mapping[int, Sequence[int]] | None = None
+
+
+class CreatedTopic(NamedTuple):
+    """A topic as it was created; counts are -1 and the id is zero where an old broker does not tell."""
+
+    name: str
+    topic_id: TopicId
+    partitions: int
+    replication_factor: int
+
+
+class ClusterDescription(NamedTuple):
+    """A cluster as one of its brokers sees it. `controller_id` is -1 when it names none."""
+
+    cluster_id: str | None
+    controller_id: int
+    brokers: Sequence[BrokerAddress]
+
+
+class Admin:
+    """Administers any Kafka-compatible cluster. Use it on one event loop."""
+
+    def __init__(self, bootstrap: str | Iterable[str], *, cluster: ClusterSettings | None = None) -> None:
+        self._cluster = Cluster(bootstrap, cluster or ClusterSettings(allow_auto_create_topics=False))
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Reach the cluster. Raises `ClusterUnreachable`."""
+        await self._cluster.start()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- topics
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = BROKER_DEFAULT,
+        replication_factor: int = BROKER_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> CreatedTopic:
+        """Create one topic. Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidConfig` and the like."""
+        results = await self.create_topics([NewTopic(name, partitions, replication_factor, configs)])
+        return _only(results)
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, CreatedTopic | KafkaError]:
+        """Create topics, or only look whether that would work."""
+        request = CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in topics],
+            timeout_ms=self._timeout_ms,
+            validate_only=validate_only,
+        )
+        response = await self._ask_controller(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse)
+        return {
+            row.name: error_for_code(row.error_code, row.error_message)
+            or CreatedTopic(row.name, TopicId(row.topic_id), row.num_partitions, row.replication_factor)
+            for row in response.topics
+        }
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete one topic. Raises `UnknownTopicOrPartition` and the like."""
+        _only(await self.delete_topics([name]))
+
+    async def delete_topics(self, names: Sequence[str]) -> dict[str, KafkaError | None]:
+        """Delete topics with all their records."""
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in names],
+            topic_names=list(names),
+            timeout_ms=self._timeout_ms,
+        )
+        connection = await self._cluster.any_connection()
+        if connection.version_for(ApiKey.DELETE_TOPICS) < 6:
+            request.topics = []
+        response = await self._ask_controller(ApiKey.DELETE_TOPICS, request, DeleteTopicsResponse)
+        return {row.name or "": _error(row.error_code, row.error_message, row.name) for row in response.responses}
+
+    async def grow_topic(self, name: str, partitions: int) -> None:
+        """Raise a topic's partition count. Raises `InvalidPartitions` when it is not larger."""
+        _only(await self.grow_topics({name: partitions}))
+
+    async def grow_topics(
+        self, counts: Mapping[str, int], *, validate_only: bool = False
+    ) -> dict[str, KafkaError | None]:
+        """Raise partition counts. Keys move: records of one key may go to another partition from now on."""
+        request = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in counts.items()],
+            timeout_ms=self._timeout_ms,
+            validate_only=validate_only,
+        )
+        response = await self._ask_controller(ApiKey.CREATE_PARTITIONS, request, CreatePartitionsResponse)
+        return {row.name: _error(row.error_code, row.error_message, row.name) for row in response.results}
+
+    async def list_topics(self, *, include_internal: bool = False) -> list[TopicInfo]:
+        """Return all topics by name; internal ones (`__consumer_offsets`, ...) only when asked for."""
+        response = await self._cluster.ask_metadata(None)
+        topics = [topic_info(row) for row in response.topics if not row.error_code]
+        return sorted(topic for topic in topics if include_internal or not topic.is_internal)
+
+    async def describe_topic(self, name: str) -> TopicInfo:
+        """Return one topic. Raises `UnknownTopicOrPartition` and the like."""
+        return _only(await self.describe_topics([name]))
+
+    async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicInfo | KafkaError]:
+        """Return topics with their partitions, leaders and replicas. Creates nothing."""
+        response = await self._cluster.ask_metadata(names)
+        self._cluster.update(response)
+        return {row.name or "": _error(row.error_code, None, row.name) or topic_info(row) for row in response.topics}
+
+    # ---- offsets
+
+    async def list_offsets(
+        self,
+        timestamps_ms: Mapping[TopicPartition, int],
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
+        """Return the first offset at or after each timestamp, which may be one of `ottla.model`'s special ones."""
+        self._cluster.want({partition.topic for partition in timestamps_ms})
+        return await list_offsets(self._cluster, timestamps_ms, isolation_level)
+
+    async def delete_records(
+        self, before_offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | KafkaError]:
+        """Delete all records below an offset (-1: all up to the high watermark); returns the new log starts."""
+        for name in {partition.topic for partition in before_offsets}:
+            await self._cluster.topic(name, patience_ms=0)
+        by_leader: defaultdict[int | None, dict[TopicPartition, int]] = defaultdict(dict)
+        for partition, offset in before_offsets.items():
+            by_leader[self._cluster.leader_of(partition)][partition] = offset
+        results: dict[TopicPartition, int | KafkaError] = {
+            partition: LeaderNotAvailable(f"{partition} has no leader") for partition in by_leader.pop(None, {})
+        }
+        answers = await asyncio.gather(*(self._delete_records(node, rows) for node, rows in by_leader.items()))
+        for answer in answers:
+            results.update(answer)
+        return results
+
+    async def _delete_records(
+        self, node_id: int | None, before_offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | KafkaError]:
+        topics: defaultdict[str, list[DeleteRecordsPartition]] = defaultdict(list)
+        for partition, offset in before_offsets.items():
+            topics[partition.topic].append(DeleteRecordsPartition(partition_index=partition.partition, offset=offset))
+        request = DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name=name, partitions=rows) for name, rows in topics.items()],
+            timeout_ms=self._timeout_ms,
+        )
+        response = await self._cluster.call(ApiKey.DELETE_RECORDS, request, DeleteRecordsResponse, node_id)
+        return {
+            TopicPartition(topic.name, row.partition_index): _error(
+                row.error_code, None, f"{topic.name}-{row.partition_index}"
+            )
+            or row.low_watermark
+            for topic in response.topics
+            for row in topic.partitions
+        }
+
+    # ---- settings
+
+    async def describe_configs(
+        self, resources: Sequence[ConfigResource], names: Sequence[str] | None = None
+    ) -> dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]:
+        """Return settings with where each value comes from; all of them unless `names` are given."""
+        results: dict[ConfigResource, dict[str, ConfigEntry] | KafkaError] = {}
+        for node_id, group in _by_broker(resources).items():
+            request = DescribeConfigsRequest(
+                resources=describe_rows(group, names), include_synonyms=True, include_documentation=False
+            )
+            response = await self._cluster.call(
+                ApiKey.DESCRIBE_CONFIGS, request, DescribeConfigsResponse, await self._node(node_id)
+            )
+            for row in response.results:
+                resource = ConfigResource.of(row.resource_type, row.resource_name)
+                results[resource] = error_for_code(row.error_code, row.error_message) or config_entries(row)
+        return results
+
+    async def alter_configs(
+        self, changes: Mapping[ConfigResource, Mapping[str, ConfigValue]], *, validate_only: bool = False
+    ) -> dict[ConfigResource, KafkaError | None]:
+        """Change single settings and leave the others (KIP-339): text sets, None goes back to the default."""
+        results: dict[ConfigResource, KafkaError | None] = {}
+        for node_id, group in _by_broker(changes).items():
+            request = IncrementalAlterConfigsRequest(
+                resources=alteration_rows({resource: changes[resource] for resource in group}),
+                validate_only=validate_only,
+            )
+            response = await self._cluster.call(
+                ApiKey.INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse, await self._node(node_id)
+            )
+            for row in response.responses:
+                resource = ConfigResource.of(row.resource_type, row.resource_name)
+                results[resource] = error_for_code(row.error_code, row.error_message)
+        return results
+
+    # ---- the cluster
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """Return the cluster's id, controller and brokers."""
+        connection = await self._cluster.any_connection()
+        if ApiKey.DESCRIBE_CLUSTER not in connection.versions:
+            await self._cluster.refresh()
+            brokers = sorted(self._cluster.brokers.values())
+            return ClusterDescription(self._cluster.cluster_id, self._cluster.controller_id, brokers)
+        response = await self._cluster.call(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse)
+        error = error_for_code(response.error_code, response.error_message)
+        if error is not None:
+            raise error
+        rows = [BrokerAddress(row.broker_id, row.host, row.port, row.rack) for row in response.brokers]
+        return ClusterDescription(response.cluster_id, response.controller_id, sorted(rows))
+
+    async def api_versions(self, node_id: int | None = None) -> ApiVersionsResponse:
+        """Return what a broker serves (any broker when None): version ranges and features."""
+        node = await self._node(node_id)
+        if node is None:
+            return (await self._cluster.any_connection()).api_versions
+        return (await self._cluster.connection_to(node)).api_versions
+
+    # ---- within
+
+    @property
+    def _timeout_ms(self) -> int:
+        return self._cluster.settings.connection.request_timeout_ms
+
+    async def _node(self, node_id: int | None) -> int | None:
+        """Make sure that the metadata knows a broker. Raises `UnknownTopicOrPartition`'s neighbour for a wrong id."""
+        if node_id is not None and node_id not in self._cluster.brokers:
+            await self._cluster.refresh()
+            if node_id not in self._cluster.brokers:
+                raise LeaderNotAvailable(f"the cluster has no broker {node_id}")
+        return node_id
+
+    async def _ask_controller(self, api_key: ApiKey, request: Message, response_type: type[M]) -> M:
+        """Ask the broker that the metadata calls controller: with KRaft any broker, which passes the request on."""
+        deadline = self._cluster.deadline()
+        attempt = 0
+        while True:
+            controller = self._cluster.controller_id
+            node_id = controller if controller in self._cluster.brokers else None
+            response = await self._cluster.call(api_key, request, response_type, node_id)
+            if not _is_from_wrong_controller(response):
+                return response
+            attempt += 1
+            await self._cluster.pause(attempt, deadline, NotController())
+            await self._cluster.refresh()
+
+
+def _is_from_wrong_controller(response: Message) -> bool:
+    rows = getattr(response, "topics", None) or getattr(response, "responses", None) or getattr(response, "results", [])
+    return any(row.error_code == NotController.code for row in rows)
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    assignments = topic.assignments or {}
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=BROKER_DEFAULT if assignments else topic.partitions,
+        replication_factor=BROKER_DEFAULT if assignments else topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=list(replicas))
+            for partition, replicas in sorted(assignments.items())
+        ],
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in (topic.configs or {}).items()],
+    )
+
+
+def _by_broker(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
+    """Group by the broker that must be asked: a broker's own settings are known to itself alone."""
+    groups: defaultdict[int | None, list[ConfigResource]] = defaultdict(list)
+    for resource in resources:
+        groups[resource.broker_to_ask].append(resource)
+    return groups
+
+
+def _error(code: int, message: str | None, subject: str | None) -> KafkaError | None:
+    error = error_for_code(code, message)
+    return type(error)(f"{subject}: {error.sentence}") if error is not None and message is None else error
+
+
+def _only(results: Mapping[K, R | KafkaError]) -> R:
+    """Return the one result, or raise it."""
+    if not results:
+        raise UnknownTopicOrPartition("the cluster's answer is empty")
+    result = next(iter(results.values()))
+    if isinstance(result, KafkaError):
+        raise result
+    return result

@@ -1,0 +1,244 @@
+"""One TCP connection to one broker: an asyncio protocol around the sans-IO `ClientConnection`.
+
+It sends requests, settles their futures in the order of the answers, and ends itself when an answer is overdue or what
+comes is no Kafka. On opening it learns which versions the broker serves (KIP-35, KIP-511); every request is then sent
+in the highest version that both sides know. Which broker to ask, and whether to ask again, is decided by `cluster`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import Final, TypeVar
+
+from ottla._version import __version__
+from ottla.client.errors import AnswerOverdue, ConnectionLost
+from ottla.errors import UnsupportedVersion, error_for_code
+from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.codec import DecodeError, Message
+from ottla.protocol.connection import Answer, ClientConnection, InvalidFrame
+from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE_NAME: Final = "ottla-python"
+API_VERSIONS_AT_MOST: Final = 4
+"""Version 5 carries the cluster's id and the node's, which a bootstrapping client does not know."""
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """How connections are made. `ssl` and `authenticate` are where TLS and SASL hook in.
+
+    `authenticate` is awaited on every new connection, after the versions are known and before anything else is sent.
+    """
+
+    client_id: str = "ottla"
+    request_timeout_ms: int = 30_000
+    connect_timeout_ms: int = 10_000
+    ssl: SSLContext | None = None
+    authenticate: Callable[[Connection], Awaitable[None]] | None = None
+
+
+class Connection(asyncio.BufferedProtocol):
+    """An open connection. Make one with `open_connection`."""
+
+    def __init__(self, address: str, settings: ConnectionSettings) -> None:
+        self.address = address
+        self.versions: dict[int, tuple[int, int]] = {}
+        self.api_versions = ApiVersionsResponse()
+        self.on_lost: Callable[[Connection], None] | None = None
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._machine = ClientConnection(settings.client_id)
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[tuple[asyncio.Future[Message], asyncio.TimerHandle]] = deque()
+        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._reason: Exception | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for an answer."""
+        return len(self._waiting)
+
+    def version_for(self, api_key: ApiKey, at_most: int | None = None) -> int:
+        """Return the version to speak with this broker. Raises `UnsupportedVersion` when no version is common."""
+        api = API[api_key]
+        low, high = self.versions.get(api_key, (0, -1))
+        version = min(high, api.announced[1] if at_most is None else at_most)
+        if version < max(low, api.min_version):
+            served = f"serves versions {low} to {high} of it" if high >= 0 else "does not serve it"
+            raise UnsupportedVersion(f"{api.name} cannot be asked of {self.address}, which {served}")
+        return version
+
+    def send(
+        self, api_key: ApiKey, request: Message, api_version: int, timeout_ms: int | None = None
+    ) -> asyncio.Future[Message]:
+        """Send a request. The future gives the response, or raises `ConnectionLost` or `AnswerOverdue`."""
+        answer = self._loop.create_future()
+        if not self.is_open:
+            answer.set_exception(self._lost_because())
+            return answer
+        assert self._transport is not None
+        seconds = (self._settings.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        _, buffers = self._machine.send(api_key, api_version, request)
+        timer = self._loop.call_later(seconds, self._overdue, API[api_key].name, seconds)
+        self._waiting.append((answer, timer))
+        self._transport.writelines(buffers)
+        return answer
+
+    def send_unanswered(self, api_key: ApiKey, request: Message, api_version: int) -> None:
+        """Send a request that brokers do not answer (Produce with acks=0). Raises `ConnectionLost`."""
+        if not self.is_open:
+            raise self._lost_because()
+        assert self._transport is not None
+        _, buffers = self._machine.send(api_key, api_version, request, has_answer=False)
+        self._transport.writelines(buffers)
+
+    async def call(self, api_key: ApiKey, request: Message, response_type: type[M], timeout_ms: int | None = None) -> M:
+        """Send a request in the best common version and await its response."""
+        response = await self.send(api_key, request, self.version_for(api_key), timeout_ms)
+        assert isinstance(response, response_type)
+        return response
+
+    async def close(self) -> None:
+        """Close and wait until the transport is gone."""
+        if self._transport is not None:
+            self._transport.close()
+            await self._lost
+
+    def abandon(self) -> None:
+        """Close without waiting; requests in flight end with `ConnectionLost`."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ---- what asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._machine.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            self._machine.buffer_updated(nbytes)
+            while (answer := self._machine.next_answer()) is not None:
+                self._settle(answer)
+        except (InvalidFrame, DecodeError) as error:
+            self._abort(ConnectionLost(self.address, f"what came is no answer of a Kafka broker ({error})"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._reason is None:
+            self._reason = ConnectionLost(self.address, str(exc) if exc else "the broker closed the connection")
+        waiting, self._waiting = self._waiting, deque()
+        for future, timer in waiting:
+            timer.cancel()
+            if not future.done():
+                future.set_exception(self._lost_because())
+        if not self._lost.done():
+            self._lost.set_result(None)
+        if self.on_lost is not None:
+            self.on_lost(self)
+
+    def _settle(self, answer: Answer) -> None:
+        future, timer = self._waiting.popleft()
+        timer.cancel()
+        if not future.done():  # a caller may have stopped waiting
+            future.set_result(answer.message)
+
+    def _overdue(self, request_name: str, seconds: float) -> None:
+        """An answer did not come: as answers come in order, no later one can be believed in either."""
+        self._abort(AnswerOverdue(self.address, request_name, seconds))
+
+    def _abort(self, reason: Exception) -> None:
+        self._reason = reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _lost_because(self) -> Exception:
+        """A new exception for each waiter, since raising one adds to its traceback."""
+        reason = self._reason
+        if isinstance(reason, AnswerOverdue):
+            return ConnectionLost(self.address, f"closed, as {str(reason).partition(': ')[2]}")
+        if isinstance(reason, ConnectionLost):
+            return ConnectionLost(self.address, reason.reason)
+        return ConnectionLost(self.address, "the connection was closed")
+
+    # ---- opening
+
+    async def learn_versions(self) -> None:
+        """Ask which versions the broker serves, stepping down once when it does not know ours."""
+        version = API_VERSIONS_AT_MOST
+        response = await self._ask_versions(version)
+        if response.error_code == UnsupportedVersion.code:
+            ranges = _ranges(response)
+            version = min(ranges.get(ApiKey.API_VERSIONS, (0, 0))[1], version)
+            response = await self._ask_versions(version)
+        error = error_for_code(response.error_code)
+        if error is not None:
+            raise error
+        self.api_versions = response
+        self.versions = dict(_ranges(response))
+
+    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
+        request = ApiVersionsRequest()
+        if version >= 3:
+            request.client_software_name = SOFTWARE_NAME
+            request.client_software_version = __version__
+        response = await self.send(ApiKey.API_VERSIONS, request, version, self._settings.connect_timeout_ms)
+        assert isinstance(response, ApiVersionsResponse)
+        return response
+
+
+async def open_connection(host: str, port: int, settings: ConnectionSettings) -> Connection:
+    """Connect, learn the broker's versions and authenticate. Raises `ConnectionLost` and what `authenticate` raises."""
+    address = format_address(host, port)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            _, connection = await loop.create_connection(
+                lambda: Connection(address, settings),
+                host,
+                port,
+                ssl=settings.ssl,
+                server_hostname=host if settings.ssl is not None else None,
+            )
+    except TimeoutError:
+        raise ConnectionLost(address, f"no connection within {settings.connect_timeout_ms / 1000:g} s") from None
+    except OSError as error:
+        raise ConnectionLost(address, _reason(error)) from error
+    try:
+        await connection.learn_versions()
+        if settings.authenticate is not None:
+            await settings.authenticate(connection)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def format_address(host: str, port: int) -> str:
+    """HOST:PORT, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _ranges(response: ApiVersionsResponse) -> Mapping[int, tuple[int, int]]:
+    return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+
+
+def _reason(error: OSError) -> str:
+    """A few words for a person in place of the system's sentence."""
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return "connection refused"
+    if error.strerror:
+        return error.strerror[0].lower() + error.strerror[1:]
+    return str(error) or type(error).__name__

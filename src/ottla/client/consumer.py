@@ -1,0 +1,417 @@
+"""`Consumer`: reads the partitions it is told to, from where it is told to.
+
+    async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
+        await consumer.assign_topics("orders")
+        async for record in consumer:
+            print(record.offset, record.value)
+
+Records come one by one (`async for record in consumer`) or as they were batched (`async for batch in
+consumer.batches()`), which costs a fraction. The position moves when a record or batch is handed out. Fetching goes on
+in the background and is bounded in memory. Deserializers apply to single records; batches give bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from ottla.client.cluster import Cluster, ClusterSettings
+from ottla.client.errors import NotAssigned
+from ottla.client.fetched import FetchedPartition
+from ottla.client.fetcher import RESET_TIMESTAMPS, Fetcher, FetchSettings
+from ottla.client.offsets import OffsetAndTimestamp, OffsetAnswers, list_offsets
+from ottla.client.serializers import Deserializer
+from ottla.client.subscription import PartitionState, Subscription
+from ottla.errors import KafkaError, OffsetOutOfRange, UnknownTopicOrPartition
+from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, IsolationLevel, TopicPartition
+from ottla.records.record import Headers, Record
+
+NO_DEFAULT_POSITION: Final = "none"
+
+
+class ConsumerRecord(NamedTuple):
+    """One record; `key` and `value` are bytes or None unless the consumer has deserializers."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: Any
+    value: Any
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerBatch:
+    """Records of one partition in order of their offsets, never empty, keys and values as bytes.
+
+    `next_offset` is where reading goes on; it may lie beyond the last record, as some records are not for consumers.
+    """
+
+    partition: TopicPartition
+    records: Sequence[Record]
+    next_offset: int
+    leader_epoch: int
+    high_watermark: int
+
+
+class Consumer:
+    """A consumer without a group: partitions are assigned by the caller, positions are the caller's to keep."""
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        settings: FetchSettings | None = None,
+        auto_offset_reset: str | None = None,
+        isolation_level: IsolationLevel | None = None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+        cluster: ClusterSettings | None = None,
+    ) -> None:
+        """`auto_offset_reset` and `isolation_level` override `settings`. Raises `ValueError` for wrong ones."""
+        fetching = _with_overrides(settings or FetchSettings(), auto_offset_reset, isolation_level)
+        self._settings = fetching
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        self._cluster = Cluster(bootstrap, cluster or ClusterSettings(allow_auto_create_topics=False))
+        self._subscription = Subscription()
+        self._fetcher = Fetcher(self._cluster, self._subscription, fetching)
+        self._fetched: FetchedPartition | None = None
+        self._opened: OpenBatch | None = None
+        self._parked: list[OpenBatch] = []
+        self._records: Iterator[ConsumerRecord] = iter(())
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Reach the cluster. Raises `ClusterUnreachable`."""
+        await self._cluster.start()
+
+    async def close(self) -> None:
+        """Stop fetching and close the connections."""
+        await self._fetcher.close()
+        await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- what is read
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions; those that stay keep their position, new ones begin at the default.
+
+        Raises `UnknownTopicOrPartition` for what the cluster does not have.
+        """
+        wanted = list(dict.fromkeys(partitions))
+        for name in dict.fromkeys(partition.topic for partition in wanted):
+            await self._cluster.topic(name, patience_ms=0)
+        for partition in wanted:
+            count = len(self._cluster.topics[partition.topic].partitions)
+            if not 0 <= partition.partition < count:
+                raise UnknownTopicOrPartition(f"{partition} does not exist; the topic has {count} partitions")
+        before = dict(self._subscription.states)
+        new = self._subscription.assign(wanted)
+        for partition in before.keys() - self._subscription.states.keys():
+            self._forget_records_of(before[partition])
+        default = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
+        for state in new:
+            if default is not None:
+                state.seek_to_time(default)
+        self._fetcher.kick()
+
+    async def assign_topics(self, *topics: str) -> None:
+        """Read all partitions of these topics, as they are now."""
+        await self.assign([partition for topic in topics for partition in await self.partitions_of(topic)])
+
+    async def partitions_of(self, topic: str) -> list[TopicPartition]:
+        """Return a topic's partitions. Raises `UnknownTopicOrPartition`."""
+        info = await self._cluster.topic(topic, patience_ms=0)
+        return [TopicPartition(topic, row.partition) for row in info.partitions]
+
+    @property
+    def assignment(self) -> Sequence[TopicPartition]:
+        return list(self._subscription.states)
+
+    # ---- positions
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on at an offset. Raises `NotAssigned`, `OffsetOutOfRange` for a negative one."""
+        if offset < 0:
+            raise OffsetOutOfRange(f"{partition}: offset {offset} is negative")
+        state = self._subscription.state(partition)
+        self._forget_records_of(state)
+        state.seek(offset)
+        self._fetcher.kick()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go to the first record of these partitions, of all assigned ones when none is named."""
+        self._seek_to_time(partitions, EARLIEST_TIMESTAMP)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go past the last record of these partitions, of all assigned ones when none is named."""
+        self._seek_to_time(partitions, LATEST_TIMESTAMP)
+
+    def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
+        """Go to the first record at or after a moment, past the end where there is none."""
+        self._seek_to_time(partitions, timestamp_ms)
+
+    def _seek_to_time(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> None:
+        for state in self._subscription.chosen(partitions):
+            self._forget_records_of(state)
+            state.seek_to_time(timestamp_ms)
+        self._fetcher.kick()
+
+    async def position(self, partition: TopicPartition) -> int:
+        """Return the offset of the next record that will be handed out, waiting until it is known.
+
+        Raises `NotAssigned`, and what kept the position from being found.
+        """
+        state = self._subscription.state(partition)
+        if state.reset_timestamp_ms is None and not state.has_position:
+            raise OffsetOutOfRange(f"{partition} has no position and auto_offset_reset is none; seek first")
+        while not state.has_position:
+            self._fetcher.kick()
+            self._fetcher.raise_error_of(partition)
+            await self._fetcher.wait_until(None)
+        return state.position
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Return the first offset of each partition."""
+        return await self._offsets_at(partitions, EARLIEST_TIMESTAMP)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Return the offset after the last record of each partition that this consumer may see."""
+        return await self._offsets_at(partitions, LATEST_TIMESTAMP)
+
+    async def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, OffsetAndTimestamp | None]:
+        """Return the first record at or after each moment, None where there is none."""
+        await self._know_topics(timestamps_ms)
+        answers = _or_raise(await list_offsets(self._cluster, timestamps_ms, self._settings.isolation_level))
+        return {partition: answer if answer.offset >= 0 else None for partition, answer in answers.items()}
+
+    async def _offsets_at(self, partitions: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
+        asked = dict.fromkeys(partitions, timestamp_ms)
+        await self._know_topics(asked)
+        answers = _or_raise(await list_offsets(self._cluster, asked, self._settings.isolation_level))
+        return {partition: answer.offset for partition, answer in answers.items()}
+
+    async def _know_topics(self, partitions: Iterable[TopicPartition]) -> None:
+        for name in {partition.topic for partition in partitions}:
+            await self._cluster.topic(name, patience_ms=0)
+
+    # ---- pausing and lag
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of these partitions (all when none is named) until `resume`; what was fetched is kept."""
+        for state in self._subscription.chosen(partitions):
+            state.is_paused = True
+            self._park(state)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Go on with these partitions, all when none is named."""
+        for state in self._subscription.chosen(partitions):
+            state.is_paused = False
+        self._fetcher.kick()
+        self._fetcher.wake()
+
+    @property
+    def paused(self) -> Sequence[TopicPartition]:
+        return [partition for partition, state in self._subscription.states.items() if state.is_paused]
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """Return the high watermark as of the last answer, None before the first one. Raises `NotAssigned`."""
+        high_watermark = self._subscription.state(partition).high_watermark
+        return high_watermark if high_watermark >= 0 else None
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Return how many offsets lie before the high watermark, None while unknown. Raises `NotAssigned`."""
+        return self._subscription.state(partition).lag
+
+    # ---- records
+
+    async def next_batch(self, timeout_ms: int | None = None) -> ConsumerBatch | None:
+        """Return the next records of some partition, None when none came in time; without `timeout_ms` wait for ever.
+
+        Raises what went wrong with a partition; after `CorruptMessage` a `seek` goes past the damage.
+        """
+        opened, self._opened = self._opened or self._unpark(), None
+        if opened is not None:
+            self._records = iter(())
+            rest = opened.rest()
+            opened.state.position = opened.batch.next_offset
+            if rest is not None:
+                return rest
+        return await self._await_batch(timeout_ms)
+
+    async def _await_batch(self, timeout_ms: int | None) -> ConsumerBatch | None:
+        if not self._subscription.states:
+            raise NotAssigned("nothing is assigned to this consumer; call assign or assign_topics first")
+        deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
+        while (batch := self._take_batch()) is None:
+            if not await self._fetcher.wait_until(deadline):
+                return None
+        return batch
+
+    def _take_batch(self) -> ConsumerBatch | None:
+        """Return the next batch that has arrived, None when there is none. Moves the position past it."""
+        while (fetched := self._usable_fetched()) is not None:
+            records = fetched.next_records()
+            state = fetched.state
+            state.position = fetched.next_offset
+            if records:
+                return ConsumerBatch(
+                    state.partition, records, fetched.next_offset, fetched.leader_epoch, state.high_watermark
+                )
+            self._fetched = None
+            self._fetcher.kick()
+        return None
+
+    def _usable_fetched(self) -> FetchedPartition | None:
+        fetched = self._fetched
+        if fetched is not None and not fetched.is_outdated:
+            if not fetched.state.is_paused:
+                return fetched
+            self._fetcher.put_back(fetched)
+        self._fetched = None
+        self._fetched = self._fetcher.take()
+        return self._fetched
+
+    async def batches(self) -> AsyncIterator[ConsumerBatch]:
+        """Iterate over batches for ever."""
+        while True:
+            batch = await self.next_batch()
+            if batch is not None:
+                yield batch
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        """Return the next record, waiting for ever. Raises what `next_batch` raises."""
+        while True:
+            for record in self._records:
+                assert self._opened is not None
+                self._opened.state.position = record.offset + 1
+                return record
+            await self._open_batch(None)
+
+    async def next_record(self, timeout_ms: int) -> ConsumerRecord | None:
+        """Return the next record, None when none came in time."""
+        while True:
+            for record in self._records:
+                assert self._opened is not None
+                self._opened.state.position = record.offset + 1
+                return record
+            if not await self._open_batch(timeout_ms):
+                return None
+
+    async def _open_batch(self, timeout_ms: int | None) -> bool:
+        """Make the next batch the source of single records, with the position still before it."""
+        if self._opened is not None:  # all of it was handed out; what is not for consumers is passed too
+            self._opened.state.position = self._opened.batch.next_offset
+            self._opened = None
+        opened = self._unpark()
+        if opened is None:
+            batch = await self._await_batch(timeout_ms)
+            if batch is None:
+                return False
+            opened = OpenBatch(self._subscription.state(batch.partition), batch)
+            opened.state.position = batch.records[0].offset
+        self._opened = opened
+        self._records = iter(self._convert(opened.batch.partition, opened.remaining()))
+        return True
+
+    def _convert(self, where: TopicPartition, rows: Iterable[Record]) -> list[ConsumerRecord]:
+        topic, partition = where
+        key_of, value_of = self._key_deserializer, self._value_deserializer
+        if key_of is None and value_of is None:
+            return [
+                ConsumerRecord(topic, partition, row.offset, row.timestamp, row.key, row.value, row.headers)
+                for row in rows
+            ]
+        return [
+            ConsumerRecord(
+                topic,
+                partition,
+                row.offset,
+                row.timestamp,
+                row.key if key_of is None or row.key is None else key_of(row.key),
+                row.value if value_of is None or row.value is None else value_of(row.value),
+                row.headers,
+            )
+            for row in rows
+        ]
+
+    # ---- batches that are partly handed out
+
+    def _forget_records_of(self, state: PartitionState) -> None:
+        """Drop what was decoded before a seek; the fetched bytes outdate themselves."""
+        if self._opened is not None and self._opened.state is state:
+            self._opened = None
+            self._records = iter(())
+        self._parked = [opened for opened in self._parked if opened.state is not state]
+
+    def _park(self, state: PartitionState) -> None:
+        if self._opened is not None and self._opened.state is state:
+            self._parked.append(self._opened)
+            self._opened = None
+            self._records = iter(())
+
+    def _unpark(self) -> OpenBatch | None:
+        for index, opened in enumerate(self._parked):
+            if not opened.state.is_paused:
+                return self._parked.pop(index)
+        return None
+
+
+class OpenBatch:
+    """A batch of which single records are being handed out; the partition's position says how far."""
+
+    __slots__ = ("batch", "state")
+
+    def __init__(self, state: PartitionState, batch: ConsumerBatch) -> None:
+        self.state = state
+        self.batch = batch
+
+    def remaining(self) -> list[Record]:
+        return [record for record in self.batch.records if record.offset >= self.state.position]
+
+    def rest(self) -> ConsumerBatch | None:
+        """Return what is left as a batch of its own, None when nothing is."""
+        remaining = self.remaining()
+        return replace(self.batch, records=remaining) if remaining else None
+
+
+def _with_overrides(
+    settings: FetchSettings, auto_offset_reset: str | None, isolation_level: IsolationLevel | None
+) -> FetchSettings:
+    if auto_offset_reset is not None:
+        settings = replace(settings, auto_offset_reset=auto_offset_reset)
+    if isolation_level is not None:
+        settings = replace(settings, isolation_level=isolation_level)
+    if settings.auto_offset_reset not in (*RESET_TIMESTAMPS, NO_DEFAULT_POSITION):
+        raise ValueError(f"auto_offset_reset {settings.auto_offset_reset!r} is none of earliest, latest, none")
+    return settings
+
+
+def _or_raise(answers: OffsetAnswers) -> dict[TopicPartition, OffsetAndTimestamp]:
+    for answer in answers.values():
+        if isinstance(answer, KafkaError):
+            raise answer
+    return {partition: answer for partition, answer in answers.items() if not isinstance(answer, KafkaError)}

@@ -1,0 +1,48 @@
+"""What can go wrong between a client and a cluster before any broker has a say.
+
+These have Kafka's own names and codes for the same troubles (NETWORK_EXCEPTION, REQUEST_TIMED_OUT), so that one
+`except KafkaError` serves, and remember the addresses that were tried. What brokers answer is in `ottla.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ottla.errors import NetworkException, RequestTimedOut
+
+
+class ConnectionLost(NetworkException):
+    """A connection could not be made, or ended while an answer was due. `address` is HOST:PORT."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"{address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+class AnswerOverdue(RequestTimedOut):
+    """A broker took the request and did not answer in time; its connection was closed. `address` is HOST:PORT."""
+
+    def __init__(self, address: str, request_name: str, timeout_seconds: float) -> None:
+        super().__init__(f"{address}: no answer to {request_name} within {timeout_seconds:g} s")
+        self.address = address
+
+
+class ClusterUnreachable(NetworkException):
+    """No address of the cluster could be reached. `failures` says for each address why."""
+
+    def __init__(self, failures: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{address}: {reason}" for address, reason in failures.items()))
+        self.failures = dict(failures)
+
+
+class DeliveryExpired(RequestTimedOut):
+    """Records waited longer than delivery.timeout.ms; they may or may not have been written."""
+
+
+class BufferFull(RequestTimedOut):
+    """No room for another record came free within max.block.ms."""
+
+
+class NotAssigned(LookupError):
+    """A consumer was asked about a partition that it does not read."""

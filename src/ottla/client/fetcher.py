@@ -1,0 +1,402 @@
+"""Keeps records coming: fetches ahead from every leader of an assigned partition, within a bound of memory.
+
+Each broker has at most one Fetch under way, on a connection of its own, since a broker may hold it for long. A broker
+is asked again when none of its partitions holds as much as one fetch may bring, so that a full partition neither
+starves the others nor hides behind their long poll. Answers wait as `FetchedPartition`s, errors as exceptions, in the
+order in which they came. Positions that are not known are asked of the leaders first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from ottla.client.cluster import Cluster
+from ottla.client.connection import Connection
+from ottla.client.fetch_session import FetchPosition, FetchSession, SessionRequest
+from ottla.client.fetched import Aborted, FetchedPartition
+from ottla.client.offsets import OffsetAndTimestamp, list_offsets
+from ottla.client.retry import Reaction, reaction_to
+from ottla.client.subscription import PartitionState, Subscription
+from ottla.errors import (
+    FetchSessionIdNotFound,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpoch,
+    KafkaError,
+    LeaderNotAvailable,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    error_for_code,
+)
+from ottla.model import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ZERO_TOPIC_ID,
+    IsolationLevel,
+    TopicId,
+    TopicPartition,
+)
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+from ottla.records.legacy import split_any
+
+FETCH_CHANNEL: Final = "fetch"
+TOPIC_IDS_FROM: Final = 13
+"""The first version that names topics by id (KIP-516)."""
+
+MAX_FAILURES: Final = 10
+"""After so many failures of one partition in a row, the application hears of it."""
+
+RESET_TIMESTAMPS: Final = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How records are fetched. Names and defaults are those of Kafka's consumer, `max_buffered_bytes` is ours."""
+
+    fetch_min_bytes: int = 1
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 52_428_800
+    max_partition_fetch_bytes: int = 1_048_576
+    max_buffered_bytes: int = 67_108_864
+    """No fetch starts while so much waits for the application."""
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    auto_offset_reset: str = "latest"
+    """Where to go when the position is out of range: "earliest", "latest", or "none" for an error."""
+    check_crcs: bool = True
+    client_rack: str = ""
+
+
+class Failure(NamedTuple):
+    """An error that the application must hear of, unless it seeks away first."""
+
+    state: PartitionState
+    seek_count: int
+    error: KafkaError
+
+    @property
+    def is_outdated(self) -> bool:
+        return self.seek_count != self.state.seek_count
+
+
+class Fetcher:
+    """Fetches for one consumer. `kick` starts whatever is due; nothing else has to be called for progress."""
+
+    def __init__(self, cluster: Cluster, subscription: Subscription, settings: FetchSettings) -> None:
+        self._cluster = cluster
+        self._subscription = subscription
+        self._settings = settings
+        self._arrived: deque[FetchedPartition | Failure] = deque()
+        self._has_news = asyncio.Event()
+        self._sessions: defaultdict[int, tuple[Connection | None, FetchSession]] = defaultdict(
+            lambda: (None, FetchSession())
+        )
+        self._fetching: dict[int, asyncio.Task[None]] = {}
+        self._preparing: asyncio.Task[None] | None = None
+        self._wake_timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    # ---- what the consumer takes
+
+    def take(self) -> FetchedPartition | None:
+        """Return the oldest waiting answer of a partition that is not paused. Raises an error that came before it."""
+        held: list[FetchedPartition] = []
+        try:
+            while self._arrived:
+                item = self._arrived.popleft()
+                if item.is_outdated:
+                    continue
+                if isinstance(item, Failure):
+                    raise item.error
+                if not item.state.is_paused:
+                    return item
+                held.append(item)
+            return None
+        finally:
+            self._arrived.extendleft(reversed(held))
+
+    def put_back(self, fetched: FetchedPartition) -> None:
+        """Keep what a paused partition still holds for later."""
+        self._arrived.appendleft(fetched)
+
+    def raise_error_of(self, partition: TopicPartition) -> None:
+        """Raise the oldest error of a partition, if there is one."""
+        for item in self._arrived:
+            if isinstance(item, Failure) and item.state.partition == partition and not item.is_outdated:
+                self._arrived.remove(item)
+                raise item.error
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        self._has_news.set()
+
+    async def wait_until(self, deadline: float | None) -> bool:
+        """Wait for news; False when none came before the loop's time `deadline`."""
+        self._has_news.clear()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._has_news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Stop fetching; brokers forget the sessions with their connections."""
+        self._is_closed = True
+        if self._wake_timer is not None:
+            self._wake_timer.cancel()
+        tasks = list(self._fetching.values())
+        if self._preparing is not None:
+            tasks.append(self._preparing)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ---- what to do next
+
+    def kick(self) -> None:
+        """Start the requests that are due: positions first, then a fetch from each idle broker with room."""
+        if self._is_closed:
+            return
+        now = asyncio.get_running_loop().time()
+        due: defaultdict[int, dict[TopicPartition, FetchPosition]] = defaultdict(dict)
+        full: set[int] = set()
+        next_retry: float | None = None
+        must_prepare = False
+        buffered_bytes = 0
+        for state in self._subscription.states.values():
+            buffered_bytes += state.buffered_bytes
+            if state.retry_at > now:
+                next_retry = state.retry_at if next_retry is None else min(next_retry, state.retry_at)
+                continue
+            leader = self._cluster.leader_of(state.partition)
+            if state.reset_timestamp_ms is not None or leader is None:
+                must_prepare = True
+            elif leader not in self._fetching and not state.is_paused and state.has_position:
+                if state.buffered_bytes >= self._settings.max_partition_fetch_bytes:
+                    full.add(leader)
+                else:
+                    due[leader][state.partition] = self._fetch_position(state)
+        if must_prepare and self._preparing is None:
+            self._preparing = self._start(self._prepare())
+        if next_retry is not None:
+            self._wake_at(next_retry)
+        if buffered_bytes < self._settings.max_buffered_bytes:
+            for node_id in due.keys() - full:
+                self._fetching[node_id] = self._start(self._fetch(node_id, due[node_id]))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(work)
+
+    def _wake_at(self, when: float) -> None:
+        if self._wake_timer is not None:
+            self._wake_timer.cancel()
+        self._wake_timer = asyncio.get_running_loop().call_at(when, self.kick)
+
+    def _fetch_position(self, state: PartitionState) -> FetchPosition:
+        topic = self._cluster.topics[state.partition.topic]
+        leader_epoch = topic.partitions[state.partition.partition].leader_epoch
+        return FetchPosition(topic.topic_id, state.fetch_offset, leader_epoch, self._settings.max_partition_fetch_bytes)
+
+    # ---- positions
+
+    async def _prepare(self) -> None:
+        """Find leaders and ask for the offsets of partitions that have no position."""
+        states = self._subscription.without_position()
+        asked = {state.partition: state.seek_count for state in states}
+        timestamps = {state.partition: state.reset_timestamp_ms or 0 for state in states}
+        try:
+            topics = {state.partition.topic for state in self._subscription.states.values()}
+            if any(self._cluster.leader_of(partition) is None for partition in self._subscription.states):
+                self._cluster.want(topics)
+                await self._cluster.refresh()
+            answers = await list_offsets(self._cluster, timestamps, self._settings.isolation_level)
+            for state in states:
+                if state.seek_count == asked[state.partition]:
+                    self._take_position(state, answers[state.partition], timestamps[state.partition])
+            for state in self._subscription.states.values():
+                if self._cluster.leader_of(state.partition) is None:
+                    self._fail(state, LeaderNotAvailable(f"{state.partition} has no leader"))
+        except KafkaError as error:
+            for state in self._subscription.states.values():
+                self._fail(state, error)
+        finally:
+            self._preparing = None
+            self.kick()
+
+    def _take_position(self, state: PartitionState, answer: OffsetAndTimestamp | KafkaError, asked_ms: int) -> None:
+        if isinstance(answer, KafkaError):
+            self._fail(state, answer)
+        elif answer.offset < 0:  # no record is that late: go on at the end
+            assert asked_ms != LATEST_TIMESTAMP
+            state.seek_to_time(LATEST_TIMESTAMP)
+        else:
+            state.seek(answer.offset)
+            self._has_news.set()
+
+    # ---- fetching
+
+    async def _fetch(self, node_id: int, wanted: Mapping[TopicPartition, FetchPosition]) -> None:
+        """One Fetch to one broker, and what comes of it."""
+        states = {partition: self._subscription.states[partition] for partition in wanted}
+        seek_counts = {partition: state.seek_count for partition, state in states.items()}
+        try:
+            connection = await self._cluster.connection_to(node_id, FETCH_CHANNEL)
+            session = self._session(node_id, connection)
+            response, names = await self._ask(connection, session.plan(wanted), wanted)
+            if not self._is_refused(session, response):
+                for topic in response.responses:
+                    name = names.get(TopicId(topic.topic_id), topic.topic) or topic.topic
+                    for row in topic.partitions:
+                        state = states.get(TopicPartition(name, row.partition_index))
+                        if state is not None and seek_counts[state.partition] == state.seek_count:
+                            self._take_row(state, row)
+        except KafkaError as error:
+            self._cluster.refresh_soon()
+            for state in states.values():
+                self._fail(state, error)
+        finally:
+            del self._fetching[node_id]
+            self.kick()
+
+    def _session(self, node_id: int, connection: Connection) -> FetchSession:
+        """A session lives as long as its connection: another connection may lead to another process."""
+        known, session = self._sessions[node_id]
+        if known is not connection:
+            session = FetchSession()
+            self._sessions[node_id] = (connection, session)
+        return session
+
+    async def _ask(
+        self, connection: Connection, said: SessionRequest, wanted: Mapping[TopicPartition, FetchPosition]
+    ) -> tuple[FetchResponse, dict[TopicId, str]]:
+        settings = self._settings
+        version = connection.version_for(ApiKey.FETCH)
+        names = {position.topic_id: partition.topic for partition, position in wanted.items()}
+        if version >= TOPIC_IDS_FROM and ZERO_TOPIC_ID in names:
+            version = connection.version_for(ApiKey.FETCH, at_most=TOPIC_IDS_FROM - 1)
+        request = FetchRequest(
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=settings.fetch_max_bytes,
+            isolation_level=settings.isolation_level,
+            session_id=said.session_id,
+            session_epoch=said.session_epoch,
+            topics=_topic_rows(said),
+            forgotten_topics_data=_forgotten_rows(said),
+            rack_id=settings.client_rack,
+        )
+        timeout_ms = self._cluster.settings.connection.request_timeout_ms + settings.fetch_max_wait_ms
+        response = await connection.send(ApiKey.FETCH, request, version, timeout_ms)
+        assert isinstance(response, FetchResponse)
+        return response, names
+
+    def _is_refused(self, session: FetchSession, response: FetchResponse) -> bool:
+        """Take the session's side of an answer. True when it brings nothing and all must be named again."""
+        error = error_for_code(response.error_code)
+        if error is None:
+            session.accept(response.session_id)
+            return False
+        if isinstance(error, FetchSessionIdNotFound | InvalidFetchSessionEpoch | FetchSessionTopicIdError):
+            session.reset(is_forgotten=isinstance(error, FetchSessionIdNotFound))
+            return True
+        session.reset()
+        raise error
+
+    def _take_row(self, state: PartitionState, row: PartitionData) -> None:
+        error = error_for_code(row.error_code)
+        if error is not None:
+            self._take_error(state, error)
+            return
+        state.failures = 0
+        state.high_watermark = row.high_watermark
+        state.last_stable_offset = row.last_stable_offset
+        state.log_start_offset = max(state.log_start_offset, row.log_start_offset)
+        assert row.records is None or isinstance(row.records, memoryview)
+        if row.records:
+            self._take_records(state, row, row.records)
+
+    def _take_records(self, state: PartitionState, row: PartitionData, records: memoryview) -> None:
+        try:
+            batches = list(split_any(records))
+        except KafkaError as error:
+            self._take_error(state, type(error)(f"{state.partition} from offset {state.fetch_offset} on: {error}"))
+            return
+        if not batches:  # only brokers before 0.10.1 cut a batch that is larger than the limit
+            self._take_error(
+                state, MessageTooLarge(f"{state.partition}: the batch at {state.fetch_offset} is too large")
+            )
+            return
+        aborted = None
+        if self._settings.isolation_level is IsolationLevel.READ_COMMITTED:
+            aborted = Aborted([(entry.first_offset, entry.producer_id) for entry in row.aborted_transactions or ()])
+        fetched = FetchedPartition(state, batches, aborted=aborted, check_crcs=self._settings.check_crcs)
+        state.buffered_bytes += sum(batch.size_in_bytes for batch in batches)
+        state.fetch_offset = max(state.fetch_offset, batches[-1].next_offset)
+        self._arrived.append(fetched)
+        self._has_news.set()
+
+    def _take_error(self, state: PartitionState, error: KafkaError) -> None:
+        reset = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
+        if isinstance(error, OffsetOutOfRange) and reset is not None:
+            state.seek_to_time(reset)
+            return
+        if reaction_to(error) is Reaction.REFRESH:
+            self._cluster.refresh_soon()
+        self._fail(state, error)
+
+    def _fail(self, state: PartitionState, error: KafkaError) -> None:
+        """Try a partition again later; tell the application when that cannot help or did not for long."""
+        state.failures += 1
+        state.retry_at = asyncio.get_running_loop().time() + self._cluster.retry_delay_seconds(state.failures)
+        if reaction_to(error) is Reaction.GIVE_UP or state.failures % MAX_FAILURES == 0:
+            self._arrived.append(Failure(state, state.seek_count, _about(state.partition, error)))
+            self._has_news.set()
+
+
+def _about(partition: TopicPartition, error: KafkaError) -> KafkaError:
+    """Return an error of the same kind whose message names the partition."""
+    if error.message is not None and str(partition) in error.message:
+        return error
+    named = KafkaError.__new__(type(error))
+    KafkaError.__init__(named, f"{partition}: {error}")
+    return named
+
+
+def _topic_rows(said: SessionRequest) -> list[FetchTopic]:
+    topics: dict[str, FetchTopic] = {}
+    for partition, position in said.positions:
+        topic = topics.get(partition.topic)
+        if topic is None:
+            topic = topics[partition.topic] = FetchTopic(
+                topic=partition.topic, topic_id=position.topic_id, partitions=[]
+            )
+        topic.partitions.append(
+            FetchPartition(
+                partition=partition.partition,
+                current_leader_epoch=position.leader_epoch,
+                fetch_offset=position.offset,
+                partition_max_bytes=position.max_bytes,
+            )
+        )
+    return list(topics.values())
+
+
+def _forgotten_rows(said: SessionRequest) -> list[ForgottenTopic]:
+    topics: dict[tuple[str, TopicId], ForgottenTopic] = {}
+    for partition, topic_id in said.forgotten:
+        topic = topics.setdefault(
+            (partition.topic, topic_id), ForgottenTopic(topic=partition.topic, topic_id=topic_id, partitions=[])
+        )
+        topic.partitions.append(partition.partition)
+    return list(topics.values())

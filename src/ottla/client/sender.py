@@ -1,0 +1,442 @@
+"""Sends due batches to their leaders and settles them: order, sequences, retries, expiry.
+
+One pass (`_pump`) takes at most one batch of each partition per request and keeps at most `max_in_flight` requests on
+a connection. With idempotence (the default) every batch has the partition's next sequence number, so that a retry after
+a lost answer is written once and in order (KIP-98); after a batch had to be given up the partition goes on under a new
+producer epoch from sequence 0 (KIP-360). Without it, order is kept by one request in flight per partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from ottla.client.accumulator import SEQUENCE_LIMIT, Accumulator, PartitionQueue, ProducerBatch
+from ottla.client.cluster import Cluster
+from ottla.client.connection import Connection
+from ottla.client.errors import DeliveryExpired
+from ottla.client.retry import Reaction, reaction_to
+from ottla.errors import (
+    DuplicateSequenceNumber,
+    InvalidProducerEpoch,
+    KafkaError,
+    OutOfOrderSequenceNumber,
+    UnknownProducerId,
+    UnknownServerError,
+    error_for_code,
+)
+from ottla.model import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ZERO_TOPIC_ID, TopicId
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import Message
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+TOPIC_IDS_FROM: Final = 13
+"""The first version of Produce that names topics by id (KIP-516)."""
+
+MAX_EPOCH: Final = 2**15 - 1
+
+
+class SenderSettings(NamedTuple):
+    """How batches are sent."""
+
+    acks: int
+    is_idempotent: bool
+    max_in_flight: int
+    max_request_size: int
+
+
+class Sender:
+    """One producer's sending side. `wake` is safe to call as often as one likes; the pass runs once per loop turn."""
+
+    def __init__(self, cluster: Cluster, settings: SenderSettings, on_unseen: Callable[[KafkaError], None]) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._on_unseen = on_unseen
+        self._accumulator: Accumulator | None = None
+        self._is_woken = False
+        self._is_closed = False
+        self._in_flight: defaultdict[Connection, int] = defaultdict(int)
+        self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._identifying: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._expiry_timer: asyncio.TimerHandle | None = None
+        self._producer_id = NO_PRODUCER_ID
+        self._producer_epoch = NO_PRODUCER_EPOCH
+        self._failures = 0
+        self._refresh_at = 0.0
+
+    @property
+    def accumulator(self) -> Accumulator:
+        assert self._accumulator is not None
+        return self._accumulator
+
+    def attach(self, accumulator: Accumulator) -> None:
+        """Send what this accumulator holds."""
+        self._accumulator = accumulator
+
+    def wake(self) -> None:
+        """Have a pass run soon."""
+        if not self._is_woken and not self._is_closed:
+            self._is_woken = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    async def close(self) -> None:
+        """Stop; what was not settled fails."""
+        self._is_closed = True
+        for timer in (self._timer, self._expiry_timer):
+            if timer is not None:
+                timer.cancel()
+        tasks = [*self._connecting.values()]
+        tasks += [task for task in (self._refreshing, self._identifying) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for batch in self.accumulator.unsettled:
+            self._settle(batch, DeliveryExpired(f"{batch.queue.partition}: the producer was closed before delivery"))
+
+    # ---- one pass
+
+    def _pump(self) -> None:
+        self._is_woken = False
+        if self._is_closed:
+            return
+        if self._expiry_timer is None:
+            self._watch_expiry()
+        if self._settings.is_idempotent and self._producer_id == NO_PRODUCER_ID:
+            self._identify()
+            return
+        while True:
+            requests, later = self._collect()
+            for connection, batches in requests.items():
+                self._send(connection, batches)
+            if not requests:
+                break
+        if later is not None:
+            self._wake_at(later)
+
+    def _collect(self) -> tuple[dict[Connection, list[ProducerBatch]], float | None]:
+        """Take a request's worth of due batches for each broker that can take one; and when to look again."""
+        requests: dict[Connection, list[ProducerBatch]] = {}
+        sizes: defaultdict[Connection, int] = defaultdict(int)
+        now = asyncio.get_running_loop().time()
+        later: float | None = None
+        for queue in list(self.accumulator.due):
+            if not queue.has_due:
+                del self.accumulator.due[queue]
+            elif queue.retry_at > now:
+                later = queue.retry_at if later is None else min(later, queue.retry_at)
+            elif not self._must_wait(queue):
+                connection = self._connection_for(queue)
+                if connection is None or self._in_flight[connection] >= self._settings.max_in_flight:
+                    continue
+                if sizes[connection] and sizes[connection] + _next_size(queue) > self._settings.max_request_size:
+                    continue
+                batch = queue.take_due()
+                assert batch is not None
+                sizes[connection] += batch.size_bytes
+                requests.setdefault(connection, []).append(batch)
+        return requests, later
+
+    def _must_wait(self, queue: PartitionQueue) -> bool:
+        if not queue.in_flight:
+            return False
+        return queue.is_draining or not self._settings.is_idempotent
+
+    def _connection_for(self, queue: PartitionQueue) -> Connection | None:
+        """Return the leader's connection; None when it has to be found or opened first, which is begun."""
+        leader = self._cluster.leader_of(queue.partition)
+        if leader is None:
+            self._refresh()
+            return None
+        connection = self._cluster.open_connection_to(leader)
+        if connection is None and leader not in self._connecting:
+            self._connecting[leader] = self._start(self._connect(leader))
+        return connection
+
+    def _send(self, connection: Connection, batches: list[ProducerBatch]) -> None:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name, index = batch.queue.partition
+            topic = topics.get(name)
+            if topic is None:
+                info = self._cluster.topics.get(name)
+                topic_id = info.topic_id if info is not None else ZERO_TOPIC_ID
+                topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
+            topic.partition_data.append(PartitionProduceData(index=index, records=self._sealed(batch)))
+            batch.queue.in_flight.append(batch)
+        request = ProduceRequest(
+            acks=self._settings.acks,
+            timeout_ms=self._cluster.settings.connection.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        try:
+            version = self._version(connection, request)
+            if self._settings.acks != 0:
+                names = {TopicId(topic.topic_id): topic.name for topic in request.topic_data}
+                answer = connection.send(ApiKey.PRODUCE, request, version)
+                self._in_flight[connection] += 1
+                answer.add_done_callback(partial(self._answered, connection, batches, names))
+                return
+            connection.send_unanswered(ApiKey.PRODUCE, request, version)
+        except KafkaError as error:
+            for batch in batches:
+                self._failed(batch, error)
+            return
+        for batch in batches:
+            self._succeeded(batch, NO_OFFSET)
+
+    def _version(self, connection: Connection, request: ProduceRequest) -> int:
+        """The best version, below those that name topics by id when one's id is not known."""
+        version = connection.version_for(ApiKey.PRODUCE)
+        if version >= TOPIC_IDS_FROM and any(topic.topic_id == ZERO_TOPIC_ID for topic in request.topic_data):
+            version = connection.version_for(ApiKey.PRODUCE, at_most=TOPIC_IDS_FROM - 1)
+        return version
+
+    def _sealed(self, batch: ProducerBatch) -> bytes:
+        """Return the batch's bytes with its place in the partition's sequence."""
+        if not self._settings.is_idempotent:
+            return batch.data or batch.seal(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+        if batch.data is not None and batch.base_sequence != NO_SEQUENCE:
+            return batch.data
+        queue = batch.queue
+        if (queue.producer_id, queue.producer_epoch) != (self._producer_id, self._producer_epoch) and (
+            queue.is_spoilt or queue.producer_id == NO_PRODUCER_ID
+        ):
+            queue.producer_id, queue.producer_epoch = self._producer_id, self._producer_epoch
+            queue.next_sequence = 0
+            queue.is_spoilt = False
+        sequence = queue.next_sequence
+        queue.next_sequence = (sequence + batch.count) % SEQUENCE_LIMIT
+        return batch.seal(queue.producer_id, queue.producer_epoch, sequence)
+
+    # ---- answers
+
+    def _answered(
+        self,
+        connection: Connection,
+        batches: list[ProducerBatch],
+        names: dict[TopicId, str],
+        answer: asyncio.Future[Message],
+    ) -> None:
+        self._in_flight[connection] -= 1
+        if not connection.is_open and self._in_flight[connection] <= 0:
+            del self._in_flight[connection]
+        error = answer.exception()
+        if error is not None:
+            reason = error if isinstance(error, KafkaError) else UnknownServerError(str(error))
+            self._cluster.refresh_soon()
+            for batch in batches:
+                self._failed(batch, reason)
+        else:
+            response = answer.result()
+            assert isinstance(response, ProduceResponse)
+            rows = {
+                (names.get(TopicId(topic.topic_id)) or topic.name, row.index): row
+                for topic in response.responses
+                for row in topic.partition_responses
+            }
+            for batch in batches:
+                self._take_row(batch, rows.get(batch.queue.partition))
+        self.wake()
+
+    def _take_row(self, batch: ProducerBatch, row: PartitionProduceResponse | None) -> None:
+        if row is None:
+            self._failed(batch, UnknownServerError(f"{batch.queue.partition}: the broker's answer leaves it out"))
+            return
+        error = error_for_code(row.error_code, row.error_message)
+        if error is None:
+            batch.log_append_time_ms = row.log_append_time_ms
+            self._succeeded(batch, row.base_offset)
+        elif isinstance(error, DuplicateSequenceNumber):
+            self._succeeded(batch, NO_OFFSET)  # written before, too long ago for the broker to know where
+        else:
+            self._failed(batch, error)
+
+    def _succeeded(self, batch: ProducerBatch, base_offset: int) -> None:
+        batch.queue.in_flight.remove(batch)
+        self._settle(batch, base_offset)
+        self._maybe_drained(batch.queue)
+
+    def _failed(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Have a batch sent again, or give it up."""
+        queue = batch.queue
+        queue.in_flight.remove(batch)
+        queue.is_draining = True
+        batch.attempts += 1
+        now = asyncio.get_running_loop().time()
+        if reaction_to(error) is Reaction.REFRESH:
+            self._refresh()
+        if self._is_worth_another_attempt(batch, error) and now < batch.deadline:
+            delay = self._cluster.retry_delay_seconds(batch.attempts)
+            queue.retry_at = max(queue.retry_at, now + delay)
+            queue.failed.append(batch)
+        else:
+            queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
+            self._settle(batch, _about(batch, error))
+        self._maybe_drained(queue)
+
+    def _is_worth_another_attempt(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        if isinstance(error, OutOfOrderSequenceNumber):
+            return bool(batch.queue.failed) or batch.queue.is_spoilt  # an earlier batch of the same flight failed
+        if isinstance(error, UnknownProducerId | InvalidProducerEpoch):
+            batch.queue.is_spoilt = True  # the broker forgot us: go on under a new epoch
+            return batch.attempts <= 3
+        return reaction_to(error) is not Reaction.GIVE_UP
+
+    def _maybe_drained(self, queue: PartitionQueue) -> None:
+        """With nothing in flight any more, line up what failed, in its old order and with sequences that fit."""
+        if not queue.is_draining or queue.in_flight:
+            return
+        queue.is_draining = False
+        queue.waiting.extendleft(reversed(queue.failed))  # they failed in the order in which they were sent
+        queue.failed.clear()
+        if queue.is_spoilt:
+            self._renew_epoch(queue)
+        if queue.has_due:
+            self.accumulator.mark_due(queue)
+
+    def _renew_epoch(self, queue: PartitionQueue) -> None:
+        """Give the partition a new producer epoch; others take it over when they need one themselves."""
+        for batch in queue.waiting:
+            batch.base_sequence = NO_SEQUENCE
+        if (queue.producer_id, queue.producer_epoch) != (self._producer_id, self._producer_epoch):
+            return  # another partition has renewed it already
+        if self._producer_epoch < MAX_EPOCH:
+            self._producer_epoch += 1
+        else:
+            self._producer_id = NO_PRODUCER_ID
+
+    def _settle(self, batch: ProducerBatch, result: int | KafkaError) -> None:
+        self.accumulator.settle(batch, result)
+        if isinstance(result, KafkaError) and not batch.is_watched:
+            self._on_unseen(result)
+
+    # ---- what has to happen before a batch can go
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(work)
+
+    async def _connect(self, node_id: int) -> None:
+        try:
+            await self._cluster.connection_to(node_id)
+        except KafkaError as error:
+            if reaction_to(error) is Reaction.GIVE_UP:
+                self._give_up(error)
+            else:
+                await self._refresh_after_pause()
+        finally:
+            del self._connecting[node_id]
+            self.wake()
+
+    def _refresh(self) -> None:
+        if self._refreshing is None:
+            self._refreshing = self._start(self._refresh_metadata())
+
+    async def _refresh_metadata(self) -> None:
+        try:
+            await self._refresh_after_pause()
+        finally:
+            self._refreshing = None
+            self.wake()
+
+    async def _refresh_after_pause(self) -> None:
+        """Refresh the metadata, no sooner after the last refresh than a retry is allowed."""
+        loop = asyncio.get_running_loop()
+        wait = self._refresh_at - loop.time()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        try:
+            await self._cluster.refresh()
+            self._failures = 1
+        except KafkaError:
+            self._failures += 1
+        self._refresh_at = loop.time() + self._cluster.retry_delay_seconds(self._failures)
+
+    def _identify(self) -> None:
+        if self._identifying is None:
+            self._identifying = self._start(self._ask_producer_id())
+
+    async def _ask_producer_id(self) -> None:
+        """Get a producer id from any broker; errors that waiting does not mend end the producer."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        try:
+            response = await self._cluster.call(ApiKey.INIT_PRODUCER_ID, request, InitProducerIdResponse)
+            error = error_for_code(response.error_code)
+            if error is not None:
+                raise error
+            self._producer_id, self._producer_epoch = response.producer_id, response.producer_epoch
+        except KafkaError as error:
+            if reaction_to(error) is Reaction.GIVE_UP:
+                self._give_up(error)
+            else:
+                await self._refresh_after_pause()
+        finally:
+            self._identifying = None
+            self.wake()
+
+    def _give_up(self, error: KafkaError) -> None:
+        self.accumulator.refuse(error)
+        for batch in self.accumulator.unsettled:
+            self._settle(batch, error)
+        self.accumulator.due.clear()
+
+    # ---- time
+
+    def _wake_at(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(when, self.wake)
+
+    def _watch_expiry(self) -> None:
+        deadline = self.accumulator.earliest_deadline
+        if deadline is not None:
+            self._expiry_timer = asyncio.get_running_loop().call_at(deadline + 0.001, self._expire)
+
+    def _expire(self) -> None:
+        """Give up batches that waited longer than delivery.timeout.ms; those in flight end with their request."""
+        self._expiry_timer = None
+        now = asyncio.get_running_loop().time()
+        for batch in self.accumulator.unsettled:
+            if batch.deadline > now:
+                break
+            queue = batch.queue
+            if batch in queue.in_flight:
+                continue
+            _remove(queue, batch)
+            queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
+            self._settle(batch, DeliveryExpired(f"{queue.partition}: not delivered within delivery.timeout.ms"))
+        self.wake()
+
+
+def _next_size(queue: PartitionQueue) -> int:
+    batch = queue.waiting[0] if queue.waiting else queue.open
+    return batch.size_bytes if batch is not None else 0
+
+
+def _remove(queue: PartitionQueue, batch: ProducerBatch) -> None:
+    """Take a batch out of wherever it waits."""
+    if queue.open is batch:
+        queue.open = None
+        queue.is_due = False
+    elif batch in queue.waiting:
+        queue.waiting.remove(batch)
+    elif batch in queue.failed:
+        queue.failed.remove(batch)
+
+
+def _about(batch: ProducerBatch, error: KafkaError) -> KafkaError:
+    """Return an error of the same kind that names the partition."""
+    named = KafkaError.__new__(type(error))
+    KafkaError.__init__(named, f"{batch.queue.partition}: {error}")
+    return named
