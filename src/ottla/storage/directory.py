@@ -1,0 +1,213 @@
+"""`LogDirectory`: one entry of `log.dirs` and the files that belong to it as a whole.
+
+* `.lock`: held by `flock` while a broker runs; a second one is told so.
+* `meta.properties` (version 1): cluster, node and directory id. A directory without it is not formatted yet.
+* `.kafka_cleanshutdown`: written last at a clean stop, removed before anything else is touched. Kafka's contents are
+  `{"version":0,"brokerEpoch":N}`; an empty one counts too.
+* the offset checkpoints of its partitions, see `checkpoints`.
+
+Partition directories are named `topic-partition`; those that end in `-delete` wait for removal, those in `-stray` and
+`-future` are Kafka's and left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.model import METADATA_TOPIC, TopicPartition, format_uuid, parse_uuid
+from ottla.storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
+from ottla.storage.files import FileSystem, Lock
+
+META_PROPERTIES: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+DELETE_SUFFIX: Final = "-delete"
+STRAY_SUFFIX: Final = "-stray"
+
+NO_BROKER_EPOCH: Final = -1
+_META_VERSION: Final = 1
+_MAX_NAME_BYTES: Final = 255
+_LEFT_ALONE: Final = re.compile(r".*-[0-9]+\.[0-9a-f]{32}-(?:delete|future|stray)|.*\.[0-9a-f]{32}-stray")
+_PARTITION_DIRECTORY: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]+)")
+
+
+class DirectoryError(Exception):
+    """A log directory that cannot be used; the message says which and why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Who a directory belongs to. `cluster_id` is text; `directory_id` is 16 bytes, None in old directories."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: bytes | None
+
+
+class LogDirectory:
+    """One log directory. `was_clean` tells how the last broker left it."""
+
+    __slots__ = ("_filesystem", "_lock", "broker_epoch", "meta", "path", "was_clean")
+
+    def __init__(self, filesystem: FileSystem, path: str) -> None:
+        self.path = path
+        self.meta: MetaProperties | None = None
+        self.was_clean = False
+        self.broker_epoch = NO_BROKER_EPOCH
+        """The epoch that the last broker wrote into its clean-shutdown file, -1 when unknown."""
+        self._filesystem = filesystem
+        self._lock: Lock | None = None
+
+    def open(self) -> None:
+        """Make the directory if it is missing, lock it, and read who it belongs to. Raises `DirectoryError`."""
+        try:
+            self._filesystem.make_directory(self.path)
+            self._lock = self._filesystem.lock(self._file(LOCK_FILE))
+        except OSError as error:
+            raise DirectoryError(f"{self.path} cannot be used: {error.strerror}") from error
+        if self._lock is None:
+            raise DirectoryError(f"{self.path} is in use by another broker (its {LOCK_FILE} is held)")
+        try:
+            self.meta = self._read_meta()
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Give up the lock."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def format(self, meta: MetaProperties) -> None:
+        """Write `meta.properties`. Raises `DirectoryError` when the directory belongs to someone already."""
+        if self.meta is not None:
+            raise DirectoryError(f"{self.path} is formatted already")
+        self._filesystem.replace(self._file(META_PROPERTIES), format_meta_properties(meta).encode())
+        self.meta = meta
+
+    def take_clean_shutdown(self) -> bool:
+        """Read and remove the clean-shutdown file; True when it was there."""
+        path = self._file(CLEAN_SHUTDOWN)
+        self.was_clean = self._filesystem.exists(path)
+        if self.was_clean:
+            self.broker_epoch = parse_clean_shutdown(self._filesystem.read(path))
+            self._filesystem.remove(path)
+            self._filesystem.sync_directory(self.path)
+        return self.was_clean
+
+    def write_clean_shutdown(self, broker_epoch: int) -> None:
+        """State that everything is on disk. Nothing may be written after it."""
+        text = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
+        self._filesystem.replace(self._file(CLEAN_SHUTDOWN), text.encode())
+
+    def partition_path(self, partition: TopicPartition) -> str:
+        return f"{self.path}/{partition}"
+
+    def discarded_path(self, partition: TopicPartition, topic_id: bytes, suffix: str) -> str:
+        """Return the name that takes a partition's directory out of the way, within a file name's 255 bytes."""
+        ending = f"-{partition.partition}.{topic_id.hex()}{suffix}"
+        return self._file(partition.topic[: _MAX_NAME_BYTES - len(ending)] + ending)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions that have a directory, without the metadata log's.
+
+        Raises `DirectoryError` for a folder that can be no partition, as Kafka does: it may be somebody's data.
+        """
+        found = []
+        for name in self._filesystem.list(self.path):
+            if _LEFT_ALONE.fullmatch(name) or not self._filesystem.is_directory(self._file(name)):
+                continue
+            match = _PARTITION_DIRECTORY.fullmatch(name)
+            if match is None:
+                raise DirectoryError(f"{self._file(name)} is not named like a partition (topic-number)")
+            if match["topic"] != METADATA_TOPIC:
+                found.append(TopicPartition(match["topic"], int(match["partition"])))
+        return found
+
+    def discarded(self) -> list[str]:
+        """Return the paths of partition directories that wait for removal."""
+        return [self._file(name) for name in self._filesystem.list(self.path) if name.endswith(DELETE_SUFFIX)]
+
+    def read_recovery_points(self) -> dict[TopicPartition, int]:
+        return read_offsets(self._filesystem, self._file(RECOVERY_POINTS))
+
+    def read_log_start_offsets(self) -> dict[TopicPartition, int]:
+        return read_offsets(self._filesystem, self._file(LOG_START_OFFSETS))
+
+    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        write_offsets(self._filesystem, self._file(name), offsets)
+
+    def _file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def _read_meta(self) -> MetaProperties | None:
+        path = self._file(META_PROPERTIES)
+        if not self._filesystem.exists(path):
+            return None
+        return parse_meta_properties(self._filesystem.read(path).decode("utf-8", "replace"), path)
+
+
+def parse_meta_properties(text: str, path: str) -> MetaProperties:
+    """Read `meta.properties`. Raises `DirectoryError`."""
+    entries: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith(("#", "!")):
+            key, _, value = line.partition("=")
+            entries[key.strip()] = value.strip()
+    try:
+        version = int(entries["version"])
+        node_id = int(entries["node.id"])
+        cluster_id = entries["cluster.id"]
+        directory_id = parse_uuid(entries["directory.id"]) if "directory.id" in entries else None
+    except KeyError as error:
+        raise DirectoryError(f"{path} has no {error.args[0]}") from error
+    except ValueError as error:
+        raise DirectoryError(f"{path}: {error}") from error
+    if version != _META_VERSION:
+        raise DirectoryError(f"{path} has version {version}, not {_META_VERSION}")
+    return MetaProperties(cluster_id, node_id, directory_id)
+
+
+def format_meta_properties(meta: MetaProperties) -> str:
+    lines = [f"node.id={meta.node_id}"]
+    if meta.directory_id is not None:
+        lines.append(f"directory.id={format_uuid(meta.directory_id)}")
+    lines += [f"version={_META_VERSION}", f"cluster.id={meta.cluster_id}"]
+    return "\n".join(lines) + "\n"
+
+
+def parse_clean_shutdown(data: bytes) -> int:
+    """Return the broker epoch of a clean-shutdown file; -1 for one that is empty or of another kind."""
+    try:
+        content = json.loads(data)
+        return int(content["brokerEpoch"])
+    except (ValueError, TypeError, KeyError):
+        return NO_BROKER_EPOCH
+
+
+def open_directories(filesystem: FileSystem, paths: Iterable[str]) -> list[LogDirectory]:
+    """Open all log directories or none. Raises `DirectoryError`."""
+    opened: list[LogDirectory] = []
+    try:
+        for path in paths:
+            directory = LogDirectory(filesystem, path)
+            directory.open()
+            opened.append(directory)
+        _check_one_owner(opened)
+    except BaseException:
+        for directory in opened:
+            directory.release()
+        raise
+    return opened
+
+
+def _check_one_owner(directories: list[LogDirectory]) -> None:
+    owners = {(found.meta.cluster_id, found.meta.node_id) for found in directories if found.meta is not None}
+    if len(owners) > 1:
+        paths = ", ".join(directory.path for directory in directories)
+        raise DirectoryError(f"the log directories {paths} belong to different brokers: {sorted(owners)}")

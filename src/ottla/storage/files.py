@@ -1,0 +1,253 @@
+"""Everything that storage asks of the operating system.
+
+`FileSystem` and `File` are the seam: tests hand in one that tears writes, a server hands in `LocalFileSystem`. No other
+module of this room imports `os`, so what a crash can undo is decided here: data is safe after `File.sync`, a name
+(created, renamed, removed) is safe after `sync_directory`, and `replace` does both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import resource
+import shutil
+from typing import Final, Protocol
+
+_NEW_FILE_MODE: Final = 0o644
+_READ_ONLY_MODE: Final = 0o400
+_RESIDENT_PROBE_FLAGS: Final = getattr(os, "RWF_NOWAIT", 0)
+
+
+class File(Protocol):
+    """One open file that is appended to and read by position."""
+
+    @property
+    def descriptor(self) -> int: ...
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        """Write all of `data` at the end. Raises `OSError`; then an unknown part of it may be there."""
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        """Return up to `size_bytes` from `position`; fewer only at the end of the file."""
+
+    def size(self) -> int: ...
+
+    def sync(self) -> None:
+        """Return when the data, and the size it needs, would survive a power cut."""
+
+    def truncate(self, size_bytes: int) -> None: ...
+
+    def is_resident(self, position: int, size_bytes: int) -> bool:
+        """False when reading the range could wait for the disk."""
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    """An exclusive lock that the process holds until `release` or its end."""
+
+    def release(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """The calls that storage makes. All raise `OSError`."""
+
+    def open(self, path: str, *, create: bool = False) -> File: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def write(self, path: str, data: bytes | bytearray | memoryview) -> None:
+        """Make `path` hold exactly `data`. Not atomic and not synced: for files that can be rebuilt."""
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Make `path` hold `data` or, if the process dies, what it held before; with `durable`, on the disk too."""
+
+    def list(self, path: str) -> list[str]: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its missing parents; silent when it is there."""
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; silent when it is gone."""
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with all that is in it; silent when it is gone."""
+
+    def sync_file(self, path: str) -> None:
+        """Sync a file that is not open."""
+
+    def sync_directory(self, path: str) -> None:
+        """Sync the names in a directory."""
+
+    def make_read_only(self, path: str) -> None:
+        """Give a finished file the mode 0400, as Kafka does with metadata snapshots."""
+
+    def lock(self, path: str) -> Lock | None:
+        """Take the exclusive lock of a file, or return None when another process holds it."""
+
+    def descriptor_limit(self) -> int:
+        """How many files this process may have open."""
+
+
+class LocalFile:
+    """A `File` of the machine's own file system."""
+
+    __slots__ = ("descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        written = os.write(self.descriptor, data)
+        if written != len(data):
+            self._append_rest(memoryview(data)[written:])
+
+    def _append_rest(self, rest: memoryview) -> None:
+        """Go on after a short write; a disk that is really full answers the next one with ENOSPC."""
+        while len(rest):
+            rest = rest[os.write(self.descriptor, rest) :]
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        data = os.pread(self.descriptor, size_bytes, position)
+        if len(data) == size_bytes or not data:
+            return data
+        return self._pread_rest(data, size_bytes, position)
+
+    def _pread_rest(self, data: bytes, size_bytes: int, position: int) -> bytes:
+        parts = [data]
+        read = len(data)
+        while read < size_bytes and (part := os.pread(self.descriptor, size_bytes - read, position + read)):
+            parts.append(part)
+            read += len(part)
+        return b"".join(parts)
+
+    def size(self) -> int:
+        return os.fstat(self.descriptor).st_size
+
+    def sync(self) -> None:
+        os.fdatasync(self.descriptor)
+
+    def truncate(self, size_bytes: int) -> None:
+        os.ftruncate(self.descriptor, size_bytes)
+
+    def is_resident(self, position: int, size_bytes: int) -> bool:
+        """Probe the first and the last byte with `RWF_NOWAIT`: what lies between was read or written with them."""
+        if not _RESIDENT_PROBE_FLAGS:
+            return True
+        probe = [bytearray(1)]
+        try:
+            os.preadv(self.descriptor, probe, position, _RESIDENT_PROBE_FLAGS)
+            os.preadv(self.descriptor, probe, position + size_bytes - 1, _RESIDENT_PROBE_FLAGS)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without RWF_NOWAIT: nothing to be learned, so read as if warm
+            return True
+        return True
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+class LocalLock:
+    """A `flock` on a file; the kernel drops it with the process."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+class LocalFileSystem:
+    """The machine's own file system."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> LocalFile:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return LocalFile(os.open(path, flags, _NEW_FILE_MODE))
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write(self, path: str, data: bytes | bytearray | memoryview) -> None:
+        with open(path, "wb") as file:
+            file.write(data)
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        temporary = path + ".tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fdatasync(file.fileno())
+        os.replace(temporary, path)
+        if durable:
+            self.sync_directory(os.path.dirname(path))
+
+    def list(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def sync_file(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_read_only(self, path: str) -> None:
+        os.chmod(path, _READ_ONLY_MODE)
+
+    def lock(self, path: str) -> LocalLock | None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _NEW_FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return LocalLock(descriptor)
+
+    def descriptor_limit(self) -> int:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

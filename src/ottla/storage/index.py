@@ -1,0 +1,255 @@
+"""`OffsetIndex` and `TimeIndex`: where in a segment to begin looking.
+
+Both are sparse and hold fixed-width big-endian entries in rising order:
+
+* `.index`: 4 bytes of offset minus the segment's base offset, 4 bytes of file position. The offset is the *last*
+  offset of the batch that begins at the position, as Kafka writes it.
+* `.timeindex`: 8 bytes of timestamp, 4 bytes of relative offset; the largest timestamp so far and the last offset of
+  the batch that brought it.
+
+The entries live in memory while the segment is warm and go to the file in one piece when the segment is rolled, closed
+or checkpointed; nothing is preallocated (an index that a crash cut short is rebuilt from the log, which recovery reads
+anyway). So appending here costs no system call.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from ottla.model import NO_TIMESTAMP_MS
+from ottla.storage.files import FileSystem
+
+_OFFSET_ENTRY: Final = struct.Struct(">ii")
+_TIME_ENTRY: Final = struct.Struct(">qi")
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+class CorruptIndex(ValueError):
+    """An index file that does not agree with its own rules; it can be rebuilt from the log."""
+
+
+class OffsetPosition(NamedTuple):
+    """The last offset of a batch and the file position where that batch begins."""
+
+    offset: int
+    position: int
+
+
+class TimestampPosition(NamedTuple):
+    """A timestamp and the last offset of the batch that brought it."""
+
+    timestamp_ms: int
+    offset: int
+
+
+class OffsetIndex:
+    """Last offset of a batch to its file position, for one segment."""
+
+    __slots__ = ("_base_offset", "_entries", "_filesystem", "_is_dirty", "max_entries", "path")
+
+    def __init__(self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int) -> None:
+        self.path = path
+        self.max_entries = max_size_bytes // _OFFSET_ENTRY.size
+        self._filesystem = filesystem
+        self._base_offset = base_offset
+        self._entries = bytearray()
+        self._is_dirty = False
+
+    def __len__(self) -> int:
+        return len(self._entries) // _OFFSET_ENTRY.size
+
+    def __getitem__(self, slot: int) -> OffsetPosition:
+        relative_offset, position = _OFFSET_ENTRY.unpack_from(self._entries, slot * _OFFSET_ENTRY.size)
+        return OffsetPosition(self._base_offset + relative_offset, position)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= self.max_entries
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last entry; the base offset when there is none."""
+        return self[len(self) - 1].offset if self._entries else self._base_offset
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry. Raises `ValueError` when there is no room left or the offset does not rise."""
+        if self.is_full:
+            raise ValueError(f"{self.path} has no room for offset {offset}")
+        if self._entries and offset <= self.last_offset:
+            raise ValueError(f"{self.path}: offset {offset} is not above {self.last_offset}")
+        self._entries += _OFFSET_ENTRY.pack(offset - self._base_offset, position)
+        self._is_dirty = True
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """Return the last entry at or below `offset`; the beginning of the segment when there is none."""
+        low, high = 0, len(self)
+        relative_offset = offset - self._base_offset
+        while low < high:
+            middle = (low + high) >> 1
+            if _OFFSET_ENTRY.unpack_from(self._entries, middle * _OFFSET_ENTRY.size)[0] <= relative_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return self[low - 1] if low else OffsetPosition(self._base_offset, 0)
+
+    def find_upper_bound(self, position: int) -> OffsetPosition | None:
+        """Return the first entry at or above a file position, as the bound of what a read can have touched."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) >> 1
+            if _OFFSET_ENTRY.unpack_from(self._entries, middle * _OFFSET_ENTRY.size)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return self[low] if low < len(self) else None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop all entries at or above `offset`."""
+        kept = len(self)
+        while kept and self[kept - 1].offset >= offset:
+            kept -= 1
+        del self._entries[kept * _OFFSET_ENTRY.size :]
+        self._is_dirty = True
+
+    def load(self) -> None:
+        """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
+        data = self._filesystem.read(self.path)
+        self._entries = bytearray(data[: len(data) - len(data) % _OFFSET_ENTRY.size])
+        self._is_dirty = False
+        if len(data) % _OFFSET_ENTRY.size:
+            raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {_OFFSET_ENTRY.size}")
+        self.check_sane()
+        if self._entries and not self[len(self) - 1].position:
+            raise CorruptIndex(f"{self.path} ends in zeros, as a preallocated index does after a crash")
+
+    def check_sane(self) -> None:
+        """Raise `CorruptIndex` when the last entry lies below the segment (Kafka's own, cheap check)."""
+        if self._entries and self.last_offset < self._base_offset:
+            raise CorruptIndex(f"{self.path} ends with offset {self.last_offset}, below {self._base_offset}")
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._is_dirty = True
+
+    def unload(self) -> None:
+        """Give the memory back; `load` brings the entries again."""
+        self._entries = bytearray()
+        self._is_dirty = False
+
+    def store(self) -> None:
+        """Bring the file up to date."""
+        if self._is_dirty or not self._filesystem.exists(self.path):
+            self._filesystem.write(self.path, self._entries)
+            self._is_dirty = False
+
+    def entries(self) -> list[OffsetPosition]:
+        return [self[slot] for slot in range(len(self))]
+
+
+class TimeIndex:
+    """Largest timestamp so far to the offset that brought it, for one segment."""
+
+    __slots__ = ("_base_offset", "_entries", "_filesystem", "_is_dirty", "max_entries", "path")
+
+    def __init__(self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int) -> None:
+        self.path = path
+        self.max_entries = max_size_bytes // _TIME_ENTRY.size
+        self._filesystem = filesystem
+        self._base_offset = base_offset
+        self._entries = bytearray()
+        self._is_dirty = False
+
+    def __len__(self) -> int:
+        return len(self._entries) // _TIME_ENTRY.size
+
+    def __getitem__(self, slot: int) -> TimestampPosition:
+        timestamp_ms, relative_offset = _TIME_ENTRY.unpack_from(self._entries, slot * _TIME_ENTRY.size)
+        return TimestampPosition(timestamp_ms, self._base_offset + relative_offset)
+
+    @property
+    def is_full(self) -> bool:
+        """One slot is kept free for the entry that a roll adds."""
+        return len(self) >= self.max_entries - 1
+
+    @property
+    def last_entry(self) -> TimestampPosition:
+        if not self._entries:
+            return TimestampPosition(NO_TIMESTAMP_MS, self._base_offset)
+        return self[len(self) - 1]
+
+    def maybe_append(self, timestamp_ms: int, offset: int, *, use_last_slot: bool = False) -> None:
+        """Add an entry when the timestamp is above the last one.
+
+        Raises `ValueError` when there is no room left or the offset falls.
+        """
+        if not use_last_slot and self.is_full:
+            raise ValueError(f"{self.path} has no room for timestamp {timestamp_ms}")
+        last = self.last_entry
+        if timestamp_ms <= last.timestamp_ms:
+            return
+        if self._entries and offset < last.offset:
+            raise ValueError(f"{self.path}: offset {offset} is below {last.offset}")
+        self._entries += _TIME_ENTRY.pack(timestamp_ms, offset - self._base_offset)
+        self._is_dirty = True
+
+    def lookup(self, timestamp_ms: int) -> TimestampPosition:
+        """Return the last entry at or below `timestamp_ms`; (-1, base offset) when there is none."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) >> 1
+            if _TIME_ENTRY.unpack_from(self._entries, middle * _TIME_ENTRY.size)[0] <= timestamp_ms:
+                low = middle + 1
+            else:
+                high = middle
+        return self[low - 1] if low else TimestampPosition(NO_TIMESTAMP_MS, self._base_offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop all entries at or above `offset`."""
+        kept = len(self)
+        while kept and self[kept - 1].offset >= offset:
+            kept -= 1
+        del self._entries[kept * _TIME_ENTRY.size :]
+        self._is_dirty = True
+
+    def load(self) -> None:
+        """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
+        data = self._filesystem.read(self.path)
+        self._entries = bytearray(data[: len(data) - len(data) % _TIME_ENTRY.size])
+        self._is_dirty = False
+        if len(data) % _TIME_ENTRY.size:
+            raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {_TIME_ENTRY.size}")
+        self.check_sane()
+
+    def check_sane(self) -> None:
+        """Raise `CorruptIndex` when the last entry lies below the first in time, or below the segment."""
+        if not self._entries:
+            return
+        first, last = self[0], self.last_entry
+        if last.timestamp_ms < first.timestamp_ms:
+            raise CorruptIndex(f"{self.path} ends at {last.timestamp_ms}, before its first entry {first.timestamp_ms}")
+        if last.offset < self._base_offset:
+            raise CorruptIndex(f"{self.path} ends with offset {last.offset}, below {self._base_offset}")
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._is_dirty = True
+
+    def unload(self) -> None:
+        """Give the memory back; `load` brings the entries again."""
+        self._entries = bytearray()
+        self._is_dirty = False
+
+    def store(self) -> None:
+        """Bring the file up to date."""
+        if self._is_dirty or not self._filesystem.exists(self.path):
+            self._filesystem.write(self.path, self._entries)
+            self._is_dirty = False
+
+    def entries(self) -> list[TimestampPosition]:
+        return [self[slot] for slot in range(len(self))]
+
+
+def is_relative_offset(offset: int, base_offset: int) -> bool:
+    """True when an index of this segment can hold the offset in its 4 bytes."""
+    return 0 <= offset - base_offset <= _MAX_RELATIVE_OFFSET

@@ -1,0 +1,646 @@
+"""`PartitionLog`: the ordered segments of one partition and their four offsets.
+
+Decides where a batch goes (offset, segment, roll), what may be read, and when an append counts as durable. Bytes and
+indexes are the segments', repeats and fencing are `producer_state`'s, opening and repairing is `recovery`'s, when a
+flush runs is `flusher`'s.
+
+Under `ottla.flush.policy=os` the high watermark moves with the append and nothing else happens. Under `fsync` an append
+leaves a ticket behind and asks for a flush; when it has finished, first the high watermark moves, then the tickets are
+settled. A flush that failed ends the log's writing life: what the kernel dropped then cannot be written again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from ottla.clock import Clock
+from ottla.config.log_config import LogConfig
+from ottla.engine import (
+    AbortedTransaction,
+    EpochEndOffset,
+    LogOffsets,
+    Offload,
+    ReadLimit,
+    ReadResult,
+    TimestampOffset,
+)
+from ottla.errors import KafkaError, KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
+from ottla.model import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    NO_LEADER_EPOCH,
+    NO_OFFSET,
+    NO_TIMESTAMP_MS,
+    AppendOrigin,
+    TopicPartition,
+)
+from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
+from ottla.storage.batch_facts import APPEND_FACTS, STAMP, read_marker
+from ottla.storage.files import FileSystem
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.open_files import OpenFiles, SegmentFile
+from ottla.storage.producer_state import BatchFacts, EndTxnMarker, ProducedBatch, ProducerStates, encode_snapshot
+from ottla.storage.segment import SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
+from ottla.storage.ticket import LogTicket, SegmentSpan
+from ottla.storage.timestamps import find_max_timestamp, find_timestamp
+
+SPAN_FROM_BYTES: Final = 32 * 1024
+"""Below it one read and one gathered write are cheaper than sendfile."""
+
+_EMPTY_READ: Final = ReadResult((), 0)
+_NEVER_MS: Final = 2**63 - 1
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_WARM_SEGMENTS: Final = 4
+"""Old segments of one log whose indexes may stay in memory."""
+
+
+class LogHost:
+    """What all logs of a manager share: files, time, the way off the loop, and who wants to hear of progress."""
+
+    __slots__ = ("clock", "filesystem", "offload", "on_advance", "open_files", "schedule_flush", "syncs_appends")
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        filesystem: FileSystem,
+        offload: Offload,
+        open_files: OpenFiles,
+        schedule_flush: Callable[[PartitionLog], None],
+        syncs_appends: bool,
+    ) -> None:
+        self.clock = clock
+        self.filesystem = filesystem
+        self.offload = offload
+        self.open_files = open_files
+        self.schedule_flush = schedule_flush
+        self.syncs_appends = syncs_appends
+        self.on_advance: Callable[[TopicPartition], None] | None = None
+
+
+class FlushWork:
+    """One fsync round of one log: files leased on the loop, synced by `run` on a thread."""
+
+    __slots__ = ("_directories", "_files", "_filesystem", "_new_files", "_replacements", "end_offset")
+
+    def __init__(self, filesystem: FileSystem, end_offset: int, files: Sequence[SegmentFile]) -> None:
+        self.end_offset = end_offset
+        self._filesystem = filesystem
+        self._files = [(file, file.lease()) for file in files]
+        self._new_files: list[str] = []
+        self._directories: list[str] = []
+        self._replacements: list[tuple[str, bytes]] = []
+
+    def add_names(self, files: Sequence[str], directories: Sequence[str]) -> None:
+        """Have files synced that are not open, and then the names in directories."""
+        self._new_files += files
+        self._directories += directories
+
+    def add_replacement(self, path: str, data: bytes) -> None:
+        """Have a small file replaced first."""
+        self._replacements.append((path, data))
+
+    def run(self) -> None:
+        """Sync everything. Raises `OSError`."""
+        for path, data in self._replacements:
+            self._filesystem.replace(path, data)
+        for _, file in self._files:
+            file.sync()
+        for path in self._new_files:
+            self._filesystem.sync_file(path)
+        for path in self._directories:
+            self._filesystem.sync_directory(path)
+
+    def release(self) -> None:
+        for segment_file, _ in self._files:
+            segment_file.release()
+
+
+class PartitionLog:
+    """One partition's log. Made by `recovery.load_log`."""
+
+    __slots__ = (
+        "_bases",
+        "_flush_messages",
+        "_has_new_epoch",
+        "_has_new_names",
+        "_host",
+        "_max_offset",
+        "_pending",
+        "_roll_after_ms",
+        "_segment_bytes",
+        "_segments",
+        "_unflushed",
+        "_warm",
+        "active",
+        "config",
+        "directory",
+        "epochs",
+        "failure",
+        "flush_state",
+        "flushed_offset",
+        "high_watermark",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producers",
+        "unsynced_names",
+    )
+
+    def __init__(
+        self,
+        host: LogHost,
+        partition: TopicPartition,
+        directory: str,
+        config: LogConfig,
+        *,
+        segments: list[Segment],
+        log_start_offset: int,
+        log_end_offset: int,
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self.config = config
+        self.epochs = epochs
+        self.producers = producers
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.high_watermark = log_end_offset
+        self.flushed_offset = log_end_offset
+        self.failure: KafkaStorageError | None = None
+        self.flush_state = 0
+        self.unsynced_names: tuple[Sequence[str], Sequence[str]] | None = None
+        """Files and directories of a log that was just created, for its first flush to sync."""
+        self._host = host
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self._pending: deque[LogTicket] = deque()
+        self._unflushed: list[Segment] = []
+        self._has_new_names = False
+        self._has_new_epoch = False
+        self._warm: deque[Segment] = deque()
+        self.active = segments[-1]
+        self._segment_bytes = 0
+        self._flush_messages = 0
+        self._roll_after_ms = _NEVER_MS
+        self._max_offset = 0
+        self._note_roll_limits()
+
+    # ---- offsets
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        return self._segments
+
+    @property
+    def last_stable_offset(self) -> int:
+        if self.producers.has_transactions:
+            first_unstable_offset = self.producers.first_unstable_offset
+            if first_unstable_offset is not None and first_unstable_offset < self.high_watermark:
+                return max(first_unstable_offset, self.log_start_offset)
+        return self.high_watermark
+
+    @property
+    def is_start_within_segment(self) -> bool:
+        """True when only a checkpoint can tell where the log starts."""
+        return self.log_start_offset > self._segments[0].base_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def offsets(self) -> LogOffsets:
+        return LogOffsets(self.log_start_offset, self.high_watermark, self.last_stable_offset, self.log_end_offset)
+
+    # ---- appending
+
+    def append(
+        self,
+        batch: bytearray | memoryview,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        log_append_time_ms: int = NO_TIMESTAMP_MS,
+        transaction_version: int = 0,
+    ) -> LogTicket:
+        """Append one batch, see `engine.RecordLog.begin_append`.
+
+        `transaction_version` tells how far a marker's epoch must lie above its transaction's (KIP-890).
+        """
+        if self.failure is not None:
+            raise self.failure
+        length, attributes, offset_delta, max_timestamp_ms, producer_id, producer_epoch, base_sequence = (
+            APPEND_FACTS.unpack_from(batch)
+        )
+        base_offset: int = self.log_end_offset
+        last_offset: int = base_offset + offset_delta
+        produced: _ProducedAppend | None = None
+        if producer_id >= 0:
+            is_transactional = attributes & TRANSACTIONAL_BIT != 0
+            facts = BatchFacts(
+                producer_id, producer_epoch, base_sequence, base_offset, last_offset, max_timestamp_ms, is_transactional
+            )
+            produced = _ProducedAppend(facts, batch, is_control=attributes & CONTROL_BIT != 0)
+            duplicate = produced.check(self.producers, origin, transaction_version)
+            if duplicate is not None:
+                return self._answer_duplicate(duplicate)
+        active = self.active
+        size_bytes = len(batch)
+        if (
+            active.size_bytes + size_bytes > self._segment_bytes
+            or max_timestamp_ms > self._roll_after_ms
+            or last_offset > self._max_offset
+            or active.is_full
+        ):
+            active = self._roll_for(size_bytes, max_timestamp_ms, last_offset)
+        if leader_epoch != self.epochs.latest_epoch and leader_epoch >= 0:
+            self._enter_epoch(leader_epoch, base_offset)
+        STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
+        try:
+            active.append(batch, base_offset, last_offset, max_timestamp_ms)
+        except OSError as error:
+            raise self._undo_append(error) from error
+        self.log_end_offset = last_offset + 1
+        if active.size_bytes == size_bytes:
+            self._note_roll_limits()
+        if produced is not None:
+            produced.learn(self.producers, active)
+        return self._settle_append(base_offset, last_offset, log_append_time_ms)
+
+    def _settle_append(self, base_offset: int, last_offset: int, log_append_time_ms: int) -> LogTicket:
+        """Answer an append that is in the page cache; under `fsync` its end comes with a flush."""
+        host = self._host
+        is_durable = not host.syncs_appends
+        ticket = LogTicket(
+            host.offload, base_offset, last_offset, log_append_time_ms, self.log_start_offset, is_durable
+        )
+        if is_durable:
+            if self._flush_messages <= last_offset + 1 - self.flushed_offset:
+                host.schedule_flush(self)
+            self._advance_high_watermark(last_offset + 1)
+        else:
+            self._pending.append(ticket)
+            host.schedule_flush(self)
+        return ticket
+
+    def _answer_duplicate(self, duplicate: ProducedBatch) -> LogTicket:
+        """Answer a repeat with the offsets of the first copy; it may itself still wait for its flush."""
+        is_durable = duplicate.last_offset < self.high_watermark
+        ticket = LogTicket(
+            self._host.offload,
+            duplicate.first_offset,
+            duplicate.last_offset,
+            duplicate.timestamp_ms,
+            self.log_start_offset,
+            is_durable,
+            is_duplicate=True,
+        )
+        if not is_durable:
+            self._pending.append(ticket)
+            self._host.schedule_flush(self)
+        return ticket
+
+    def _undo_append(self, error: OSError) -> KafkaStorageError:
+        """Cut off what a failed write may have left, so that the next append may try; else give the log up."""
+        failure = KafkaStorageError(f"{self.partition}: append failed: {error.strerror}")
+        try:
+            self.active.file.get().truncate(self.active.size_bytes)
+        except OSError:
+            self.fail(failure)
+        return failure
+
+    def _enter_epoch(self, leader_epoch: int, base_offset: int) -> None:
+        """Note a new leader epoch."""
+        if self.epochs.replay(leader_epoch, base_offset):
+            self._store_epochs()
+
+    def _store_epochs(self) -> None:
+        """Write the epochs: with the next flush, off the loop; at once where nothing is synced anyway."""
+        if self._host.syncs_appends:
+            self._has_new_epoch = True
+            self._host.schedule_flush(self)
+        else:
+            self.epochs.store(durable=False)
+
+    def _advance_high_watermark(self, offset: int) -> None:
+        self.high_watermark = offset
+        if self.producers.has_transactions:
+            self.producers.note_high_watermark(offset)
+        if self._host.on_advance is not None:
+            self._host.on_advance(self.partition)
+
+    # ---- rolling
+
+    def configure(self, config: LogConfig) -> None:
+        self.config = config
+        self.active.configure(config)
+        self._note_roll_limits()
+
+    def _note_roll_limits(self) -> None:
+        """Work out once what the append path compares with: size, time and offset at which the segment is over."""
+        active, config = self.active, self.config
+        self._segment_bytes = config.internal_segment_bytes or config.segment_bytes
+        self._flush_messages = config.flush_messages
+        self._max_offset = active.base_offset + _MAX_RELATIVE_OFFSET
+        self._roll_after_ms = _NEVER_MS
+        if active.size_bytes:
+            self._roll_after_ms = active.roll_timestamp_ms + config.segment_ms
+
+    def _roll_for(self, size_bytes: int, max_timestamp_ms: int, last_offset: int) -> Segment:
+        """Roll when the batch does not fit. Raises `RecordListTooLarge` when it would fit no segment."""
+        if size_bytes > self._segment_bytes:
+            raise RecordListTooLarge(f"a batch of {size_bytes} bytes is larger than a segment ({self._segment_bytes})")
+        active = self.active
+        if active.size_bytes or active.is_full or last_offset > self._max_offset:
+            self.roll()
+        return self.active
+
+    def roll(self) -> Segment:
+        """Begin a new segment at the log end."""
+        if self.active.base_offset == self.log_end_offset and not self.active.size_bytes:
+            return self.active
+        host, old = self._host, self.active
+        try:
+            old.become_inactive()
+            self.store_snapshot()
+            new = Segment(host.filesystem, host.open_files, self.directory, self.log_end_offset, self.config)
+            new.created_ms = host.clock.wall_ms()
+            new.file.get()
+            new.store_indexes()
+        except OSError as error:
+            raise KafkaStorageError(f"{self.partition}: no new segment: {error.strerror}") from error
+        self._segments.append(new)
+        self._bases.append(new.base_offset)
+        self._unflushed.append(old)
+        self._has_new_names = True
+        self.active = new
+        self._note_roll_limits()
+        host.schedule_flush(self)
+        return new
+
+    def store_snapshot(self) -> None:
+        """Write the producers as of the log end. A torn file is found by its checksum and rebuilt from the log."""
+        path = f"{self.directory}/{format_offset(self.log_end_offset)}{SNAPSHOT_SUFFIX}"
+        self._host.filesystem.write(path, encode_snapshot(self.producers))
+
+    # ---- flushing
+
+    @property
+    def has_unflushed(self) -> bool:
+        return self.flushed_offset < self.log_end_offset or self._has_new_names or self._has_new_epoch
+
+    def begin_flush(self) -> FlushWork:
+        """Lease what a flush has to sync: everything that was appended before this call."""
+        files = [segment.file for segment in self._unflushed]
+        files.append(self.active.file)
+        work = FlushWork(self._host.filesystem, self.log_end_offset, files)
+        self._unflushed.clear()
+        if self._has_new_names:
+            work.add_names((), [self.directory])
+            self._has_new_names = False
+        if self.unsynced_names is not None:
+            work.add_names(*self.unsynced_names)
+            self.unsynced_names = None
+        if self._has_new_epoch:
+            work.add_replacement(self.epochs.path, self.epochs.encode())
+            self._has_new_epoch = False
+        return work
+
+    def end_flush(self, work: FlushWork, error: BaseException | None) -> None:
+        """Take note of a flush that ran: move the high watermark, then settle the tickets that it covers."""
+        work.release()
+        if error is not None:
+            self.fail_flush(error)
+            return
+        end_offset = min(work.end_offset, self.log_end_offset)
+        self.flushed_offset = max(self.flushed_offset, end_offset)
+        if not self._host.syncs_appends or self.failure is not None:
+            return
+        if end_offset > self.high_watermark:
+            self._advance_high_watermark(end_offset)
+        pending = self._pending
+        while pending and pending[0].last_offset < end_offset:
+            pending.popleft().settle(None)
+
+    def fail_flush(self, error: BaseException) -> None:
+        """Give the log up: what a failed fsync left unwritten, the kernel may have dropped."""
+        self.fail(KafkaStorageError(f"{self.partition}: flush failed: {error}"))
+
+    def fail(self, failure: KafkaStorageError) -> None:
+        """Refuse appends from now on and fail those that wait. What is readable stays readable."""
+        if self.failure is None:
+            self.failure = failure
+        self.settle_pending(failure)
+
+    def settle_pending(self, error: KafkaError) -> None:
+        while self._pending:
+            self._pending.popleft().settle(error)
+
+    # ---- reading
+
+    def read(self, offset: int, limit: ReadLimit) -> ReadResult:
+        """Read from one segment, see `engine.RecordLog.read`."""
+        if offset < self.log_start_offset or offset > self.log_end_offset:
+            raise OffsetOutOfRange(
+                f"offset {offset} of {self.partition} is not in [{self.log_start_offset}, {self.log_end_offset}]"
+            )
+        if offset >= limit.up_to_offset:
+            return _EMPTY_READ
+        for segment in self._segments_from(offset):
+            found = segment.read(offset, limit)
+            if found is None:
+                continue
+            if found.is_first_batch_cut or not found.size_bytes:
+                return _EMPTY_READ
+            span = self._span(segment.file, found.position, found.size_bytes)
+            return ReadResult((span,), found.size_bytes, self._aborted_in(segment, offset, found))
+        return _EMPTY_READ
+
+    def _span(self, file: SegmentFile, position: int, size_bytes: int) -> bytes | SegmentSpan:
+        if size_bytes < SPAN_FROM_BYTES:
+            return file.get().pread(size_bytes, position)
+        return SegmentSpan(file, position, size_bytes)
+
+    def _segments_from(self, offset: int) -> Iterator[Segment]:
+        """Yield the segment that holds `offset` and those after it, with their indexes at hand."""
+        if offset >= self.active.base_offset:
+            yield self.active
+            return
+        for slot in range(max(bisect_right(self._bases, offset) - 1, 0), len(self._segments)):
+            segment = self._segments[slot]
+            self._keep_warm(segment)
+            yield segment
+
+    def _keep_warm(self, segment: Segment) -> None:
+        """Remember a segment whose indexes are about to be loaded; those of the longest unused go."""
+        if segment.has_indexes or segment is self.active:
+            return
+        if len(self._warm) >= _WARM_SEGMENTS:
+            coldest = self._warm.popleft()
+            if coldest is not self.active:
+                coldest.unload_indexes()
+        self._warm.append(segment)
+
+    def _aborted_in(self, segment: Segment, offset: int, found: SegmentSlice) -> Sequence[AbortedTransaction]:
+        """Return the aborted transactions that the bytes of a read may belong to."""
+        if not any(len(candidate.txn_index) for candidate in self._segments):
+            return ()
+        bound = segment.upper_bound_offset(found.position + found.size_bytes)
+        return self.aborted_transactions(offset, segment.next_offset if bound is None else bound)
+
+    def aborted_transactions(self, first_offset: int, up_to_offset: int) -> Sequence[AbortedTransaction]:
+        """Return the aborted transactions that touch [first_offset, up_to_offset), in the order of their markers."""
+        aborted: list[AbortedTransaction] = []
+        for slot in range(max(bisect_right(self._bases, first_offset) - 1, 0), len(self._segments)):
+            collected = self._segments[slot].txn_index.collect(first_offset, up_to_offset)
+            aborted += [AbortedTransaction(txn.producer_id, txn.first_offset) for txn in collected.aborted]
+            if collected.is_complete:
+                break
+        return aborted
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """Answer ListOffsets for this log, see `engine.RecordLog.offset_for_timestamp`."""
+        if timestamp_ms in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return TimestampOffset(NO_TIMESTAMP_MS, self.log_start_offset, self._earliest_epoch())
+        if timestamp_ms == LATEST_TIMESTAMP:
+            return TimestampOffset(NO_TIMESTAMP_MS, self.log_end_offset, self.epochs.latest_epoch)
+        if timestamp_ms in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+            return TimestampOffset(NO_TIMESTAMP_MS, NO_OFFSET, NO_LEADER_EPOCH)
+        if timestamp_ms == MAX_TIMESTAMP:
+            return self._find_max_timestamp()
+        return self._find_timestamp(timestamp_ms)
+
+    def _earliest_epoch(self) -> int:
+        entries = self.epochs.entries
+        if not entries or entries[0].start_offset > self.log_start_offset:
+            return NO_LEADER_EPOCH
+        return entries[0].epoch
+
+    def _find_max_timestamp(self) -> TimestampOffset | None:
+        for segment in self._segments:
+            segment.load_timestamps()
+        newest = max(self._segments, key=lambda segment: segment.max_timestamp_ms)
+        self._keep_warm(newest)
+        return find_max_timestamp(newest)
+
+    def _find_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        for segment in self._segments:
+            segment.load_timestamps()
+            if segment.max_timestamp_ms >= timestamp_ms:
+                self._keep_warm(segment)
+                return find_timestamp(segment, timestamp_ms, self.log_start_offset)
+        return None
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # ---- cutting
+
+    def delete_records(self, before_offset: int) -> int:
+        """Raise the log start; returns the new one. Raises `OffsetOutOfRange` above the high watermark."""
+        if before_offset < 0 or before_offset > self.high_watermark:
+            raise OffsetOutOfRange(
+                f"records of {self.partition} before {before_offset} cannot go: the high watermark is "
+                f"{self.high_watermark}"
+            )
+        if before_offset > self.log_start_offset:
+            self.log_start_offset = before_offset
+            if self.epochs.cut_start(before_offset):
+                self._store_epochs()
+        return self.log_start_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off everything at and above `offset`; appends that wait for a flush there fail."""
+        if offset >= self.log_end_offset:
+            return
+        self.settle_pending(KafkaStorageError(f"{self.partition} was truncated to {offset}"))
+        while len(self._segments) > 1 and self.active.base_offset >= offset:
+            self._drop_active()
+        self.active.truncate_to(offset)
+        self.log_end_offset = self.active.next_offset = max(offset, self.active.base_offset)
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self._note_roll_limits()
+
+    def _drop_active(self) -> None:
+        dropped = self._segments.pop()
+        self._bases.pop()
+        self.active = self._segments[-1]
+        if dropped in self._unflushed:
+            self._unflushed.remove(dropped)
+        dropped.retire()
+        for path in dropped.paths():
+            self._host.filesystem.remove(path)
+
+    # ---- closing
+
+    def close(self) -> None:
+        """Bring indexes and the producer snapshot to disk and close the files. The data must be flushed already."""
+        if self.failure is None:
+            self.active.become_inactive()
+            self.store_snapshot()
+        for segment in self._segments:
+            segment.retire()
+
+    def discard(self, error: KafkaError) -> None:
+        """End a log that is being deleted: close the files, each with its last reader, and fail what waits."""
+        self.failure = KafkaStorageError(f"{self.partition} was deleted")
+        self.settle_pending(error)
+        for segment in self._segments:
+            segment.retire()
+
+
+class _ProducedAppend:
+    """The producer side of one append: checked before the write, learned after it."""
+
+    __slots__ = ("_batch", "_facts", "_is_control", "_marker")
+
+    def __init__(self, facts: BatchFacts, batch: bytearray | memoryview, *, is_control: bool) -> None:
+        self._facts = facts
+        self._batch = batch
+        self._is_control = is_control
+        self._marker: EndTxnMarker | None = None
+
+    def check(self, producers: ProducerStates, origin: AppendOrigin, transaction_version: int) -> ProducedBatch | None:
+        if not self._is_control:
+            return producers.check(self._facts, origin)
+        self._marker = read_marker(self._batch)
+        if self._marker is not None:
+            producers.check_marker(
+                self._facts.producer_id, self._facts.producer_epoch, self._marker, transaction_version
+            )
+        return None
+
+    def learn(self, producers: ProducerStates, segment: Segment) -> None:
+        learn_batch(producers, segment, self._facts, self._marker, is_control=self._is_control)
+
+
+def learn_batch(
+    producers: ProducerStates,
+    segment: Segment | None,
+    facts: BatchFacts,
+    marker: EndTxnMarker | None,
+    *,
+    is_control: bool,
+) -> None:
+    """Take an appended batch into the producers, and the transaction that it aborts into the segment's index."""
+    if not is_control:
+        producers.update(facts)
+        return
+    if marker is None:
+        return
+    completed = producers.end_txn(facts, marker)
+    if completed is not None:
+        aborted = producers.complete(completed)
+        if aborted is not None and segment is not None:
+            segment.txn_index.append(aborted)

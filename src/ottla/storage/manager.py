@@ -1,0 +1,369 @@
+"""`LogManager`: all partitions' logs on this machine, the local `engine.RecordLog`.
+
+Knows the log directories, which partition lies where, and opens logs when they are first touched; an untouched
+partition costs a dictionary entry. Everything else is one call on a `PartitionLog`.
+
+Life: `open` (locks, reads what is there, checks logs that an unclean stop left), use, `close` (flushes, writes
+checkpoints, and the clean-shutdown files last). All calls come from the owner's loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ottla.clock import Clock
+from ottla.config.broker_config import BrokerConfig
+from ottla.config.log_config import LogConfig
+from ottla.engine import (
+    AbortedTransaction,
+    EpochEndOffset,
+    LogOffsets,
+    Offload,
+    ReadLimit,
+    ReadResult,
+    TimestampOffset,
+)
+from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
+from ottla.model import (
+    NO_LEADER_EPOCH,
+    NO_TIMESTAMP_MS,
+    ZERO_TOPIC_ID,
+    AppendOrigin,
+    TopicId,
+    TopicPartition,
+)
+from ottla.storage.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    CorruptCheckpoint,
+    format_partition_metadata,
+    parse_partition_metadata,
+)
+from ottla.storage.directory import (
+    DELETE_SUFFIX,
+    NO_BROKER_EPOCH,
+    STRAY_SUFFIX,
+    DirectoryError,
+    LogDirectory,
+    open_directories,
+)
+from ottla.storage.files import FileSystem
+from ottla.storage.flusher import Flusher
+from ottla.storage.log import LogHost, PartitionLog
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.recovery import LoadPoint, load_log
+from ottla.storage.ticket import LogTicket
+
+
+class _Place:
+    """Where a partition lies and what is known of it before its log is opened."""
+
+    __slots__ = ("config", "directory", "is_clean", "is_new", "log_start_offset", "recovery_point", "topic_id")
+
+    def __init__(self, directory: LogDirectory, topic_id: TopicId, config: LogConfig) -> None:
+        self.directory = directory
+        self.topic_id = topic_id
+        self.config = config
+        self.is_clean = True
+        self.is_new = False
+        self.recovery_point = 0
+        self.log_start_offset = 0
+
+
+class LogManager:
+    """The local engine's `RecordLog`."""
+
+    __slots__ = (
+        "_default_config",
+        "_directory_paths",
+        "_expiration_ms",
+        "_flusher",
+        "_host",
+        "_logs",
+        "_places",
+        "directories",
+    )
+
+    def __init__(self, config: BrokerConfig, clock: Clock, offload: Offload, filesystem: FileSystem) -> None:
+        self.directories: Sequence[LogDirectory] = ()
+        self._directory_paths = config.log_dirs
+        self._flusher = Flusher(offload)
+        self._host = LogHost(
+            clock=clock,
+            filesystem=filesystem,
+            offload=offload,
+            open_files=OpenFiles(filesystem),
+            schedule_flush=self._flusher.schedule,
+            syncs_appends=config.flushes_before_ack,
+        )
+        self._default_config = LogConfig.resolve(config, {}, {})
+        self._expiration_ms = config.integer("producer.id.expiration.ms")
+        self._places: dict[TopicPartition, _Place] = {}
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+
+    # ---- life
+
+    def open(self) -> None:
+        """Lock the log directories and read who they belong to. Raises `DirectoryError`.
+
+        Whoever finds one with `meta` None formats it before `load`.
+        """
+        self.directories = open_directories(self._host.filesystem, self._directory_paths)
+
+    def load(self) -> None:
+        """Find the partitions, and check the logs of directories that were not left cleanly.
+
+        Raises `DirectoryError` and `CorruptCheckpoint`; a log that cannot be opened raises when it is asked for.
+        """
+        for directory in self.directories:
+            directory.take_clean_shutdown()
+            for path in directory.discarded():
+                self._host.filesystem.remove_tree(path)
+            self._find_partitions(directory)
+        for partition, place in list(self._places.items()):
+            if not place.is_clean:
+                self._open_log(partition, place)
+
+    def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Flush everything, write the checkpoints, and last the clean-shutdown files; then give up the locks.
+
+        A directory in which something could not be written, or a flush is still under way (see `when_idle`), gets no
+        clean-shutdown file: its logs are checked at the next start.
+        """
+        is_whole = not self._flusher.running
+        for log in self._logs.values():
+            is_whole = self._flush_now(log) and is_whole
+        try:
+            for log in self._logs.values():
+                log.close()
+            self.checkpoint()
+            if is_whole:
+                for directory in self.directories:
+                    directory.write_clean_shutdown(broker_epoch)
+        finally:
+            self._logs.clear()
+            for directory in self.directories:
+                directory.release()
+
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once no flush is scheduled or under way; at once when that is so already."""
+        self._flusher.when_idle(callback)
+
+    def checkpoint(self) -> None:
+        """Write how far each log is known to be on disk, and where it starts."""
+        for directory in self.directories:
+            recovery_points: dict[TopicPartition, int] = {}
+            log_start_offsets: dict[TopicPartition, int] = {}
+            high_watermarks: dict[TopicPartition, int] = {}
+            for partition, place in self._places.items():
+                if place.directory is not directory:
+                    continue
+                log = self._logs.get(partition)
+                if log is not None:
+                    place.recovery_point = log.flushed_offset
+                    place.log_start_offset = log.log_start_offset if log.is_start_within_segment else 0
+                    high_watermarks[partition] = log.high_watermark
+                else:
+                    high_watermarks[partition] = place.recovery_point
+                recovery_points[partition] = place.recovery_point
+                if place.log_start_offset:
+                    log_start_offsets[partition] = place.log_start_offset
+            directory.write_checkpoint(RECOVERY_POINTS, recovery_points)
+            directory.write_checkpoint(LOG_START_OFFSETS, log_start_offsets)
+            directory.write_checkpoint(HIGH_WATERMARKS, high_watermarks)
+
+    def _flush_now(self, log: PartitionLog) -> bool:
+        """Flush a log on this thread; False when that failed or had failed before."""
+        if log.failure is None and log.has_unflushed:
+            work = log.begin_flush()
+            try:
+                work.run()
+            except OSError as error:
+                log.end_flush(work, error)
+            else:
+                log.end_flush(work, None)
+        return log.failure is None
+
+    def _find_partitions(self, directory: LogDirectory) -> None:
+        recovery_points = directory.read_recovery_points()
+        log_start_offsets = directory.read_log_start_offsets()
+        for partition in directory.partitions():
+            if partition in self._places:
+                other = self._places[partition].directory.path
+                raise DirectoryError(f"{partition} lies in both {other} and {directory.path}")
+            place = _Place(directory, self._read_topic_id(directory, partition), self._default_config)
+            place.is_clean = directory.was_clean
+            place.recovery_point = recovery_points.get(partition, 0)
+            place.log_start_offset = log_start_offsets.get(partition, 0)
+            self._places[partition] = place
+
+    def _read_topic_id(self, directory: LogDirectory, partition: TopicPartition) -> TopicId:
+        """Read `partition.metadata`; a missing or damaged one is the zero id, which `create` replaces."""
+        path = f"{directory.partition_path(partition)}/{PARTITION_METADATA}"
+        try:
+            text = self._host.filesystem.read(path).decode("utf-8", "replace")
+            return parse_partition_metadata(text, path)
+        except (FileNotFoundError, CorruptCheckpoint):
+            return ZERO_TOPIC_ID
+
+    # ---- partitions
+
+    def create(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> None:
+        place = self._places.get(partition)
+        if place is not None and place.topic_id not in (topic_id, ZERO_TOPIC_ID):
+            self.set_aside(partition)  # somebody else's records under our name: Kafka calls them stray
+            place = None
+        try:
+            if place is None:
+                self._places[partition] = self._make_place(partition, topic_id, config)
+            else:
+                if place.topic_id == ZERO_TOPIC_ID:
+                    self._write_topic_id(place.directory.partition_path(partition), topic_id)
+                    place.topic_id = topic_id
+                self.configure(partition, config)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
+
+    def _make_place(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> _Place:
+        """Make the directory of a new partition where the fewest are. Its first flush makes it durable."""
+        loads = {id(directory): 0 for directory in self.directories}
+        for place in self._places.values():
+            loads[id(place.directory)] += 1
+        directory = min(self.directories, key=lambda candidate: loads[id(candidate)])
+        path = directory.partition_path(partition)
+        self._host.filesystem.make_directory(path)
+        self._write_topic_id(path, topic_id)
+        place = _Place(directory, topic_id, config)
+        place.is_new = True
+        return place
+
+    def _write_topic_id(self, path: str, topic_id: TopicId) -> None:
+        data = format_partition_metadata(topic_id).encode()
+        self._host.filesystem.replace(f"{path}/{PARTITION_METADATA}", data, durable=False)
+
+    def delete(self, partition: TopicPartition) -> None:
+        target = self._move_away(partition, DELETE_SUFFIX)
+        filesystem = self._host.filesystem
+        self._host.offload.submit(partial(filesystem.remove_tree, target), _ignore)
+
+    def set_aside(self, partition: TopicPartition) -> None:
+        """Make the log unreachable and keep its files under a name that ends in `-stray`."""
+        self._move_away(partition, STRAY_SUFFIX)
+
+    def _move_away(self, partition: TopicPartition, suffix: str) -> str:
+        place = self._place(partition)
+        log = self._logs.pop(partition, None)
+        if log is not None:
+            log.discard(UnknownTopicOrPartition(f"{partition} was deleted"))
+        target = place.directory.discarded_path(partition, place.topic_id, suffix)
+        try:
+            self._host.filesystem.remove_tree(target)
+            self._host.filesystem.rename(place.directory.partition_path(partition), target)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
+        del self._places[partition]
+        return target
+
+    def contains(self, partition: TopicPartition) -> bool:
+        return partition in self._places
+
+    def partitions(self) -> Mapping[TopicPartition, TopicId]:
+        return {partition: place.topic_id for partition, place in self._places.items()}
+
+    def configure(self, partition: TopicPartition, config: LogConfig) -> None:
+        self._place(partition).config = config
+        log = self._logs.get(partition)
+        if log is not None:
+            log.configure(config)
+
+    def directory_of(self, partition: TopicPartition) -> LogDirectory:
+        """Return the log directory that holds a partition."""
+        return self._place(partition).directory
+
+    def log(self, partition: TopicPartition) -> PartitionLog:
+        """Return the log of a partition, opened if need be. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+        log = self._logs.get(partition)
+        return self._open_log(partition, self._place(partition)) if log is None else log
+
+    def _place(self, partition: TopicPartition) -> _Place:
+        place = self._places.get(partition)
+        if place is None:
+            raise UnknownTopicOrPartition(f"{partition} has no log here")
+        return place
+
+    def _open_log(self, partition: TopicPartition, place: _Place) -> PartitionLog:
+        directory = place.directory.partition_path(partition)
+        point = LoadPoint(place.is_clean, place.recovery_point, place.log_start_offset)
+        log = load_log(self._host, partition, directory, place.config, point, self._expiration_ms)
+        place.is_clean = True
+        if place.is_new:
+            log.unsynced_names = ([f"{directory}/{PARTITION_METADATA}"], [directory, place.directory.path])
+            place.is_new = False
+        self._logs[partition] = log
+        return log
+
+    # ---- records
+
+    def begin_append(
+        self,
+        partition: TopicPartition,
+        batch: bytearray | memoryview,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        log_append_time_ms: int = NO_TIMESTAMP_MS,
+        transaction_version: int = 0,
+    ) -> LogTicket:
+        log = self._logs.get(partition)
+        if log is None:
+            log = self._open_log(partition, self._place(partition))
+        return log.append(batch, leader_epoch, origin, log_append_time_ms, transaction_version)
+
+    def read(self, partition: TopicPartition, offset: int, limit: ReadLimit) -> ReadResult:
+        log = self._logs.get(partition)
+        if log is None:
+            log = self._open_log(partition, self._place(partition))
+        try:
+            return log.read(offset, limit)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be read at {offset}: {error}") from error
+
+    def offsets(self, partition: TopicPartition) -> LogOffsets:
+        return self.log(partition).offsets()
+
+    def aborted_transactions(
+        self, partition: TopicPartition, first_offset: int, up_to_offset: int
+    ) -> Sequence[AbortedTransaction]:
+        return self.log(partition).aborted_transactions(first_offset, up_to_offset)
+
+    def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
+        return self.log(partition).offset_for_timestamp(timestamp_ms)
+
+    def end_offset_for_epoch(self, partition: TopicPartition, leader_epoch: int) -> EpochEndOffset:
+        return self.log(partition).end_offset_for_epoch(leader_epoch)
+
+    def latest_leader_epoch(self, partition: TopicPartition) -> int | None:
+        latest_epoch = self.log(partition).epochs.latest_epoch
+        return None if latest_epoch == NO_LEADER_EPOCH else latest_epoch
+
+    def delete_records(self, partition: TopicPartition, before_offset: int) -> int:
+        log_start_offset = self.log(partition).delete_records(before_offset)
+        self._host.offload.call_soon(self.checkpoint)
+        return log_start_offset
+
+    def truncate_to(self, partition: TopicPartition, offset: int) -> None:
+        self.log(partition).truncate_to(offset)
+
+    def size_bytes(self, partition: TopicPartition) -> int:
+        return self.log(partition).size_bytes
+
+    def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
+        """See `engine.RecordLog.on_advance`. Under `ottla.flush.policy=os` that is within `begin_append`."""
+        self._host.on_advance = callback
+
+
+def _ignore(error: BaseException | None) -> None:
+    """A directory that could not be removed now is removed at the next start."""
