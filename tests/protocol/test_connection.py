@@ -1,0 +1,251 @@
+"""Frames out of received bytes, whatever the pieces they come in; answers paired with requests."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import encode
+from ottla.protocol.connection import (
+    AHEAD_BYTES,
+    SCRATCH_BYTES,
+    ClientConnection,
+    FrameReader,
+    InvalidFrame,
+    ReceiveBuffers,
+)
+from ottla.protocol.headers import encode_response_header
+from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def body(size_bytes: int, seed: int = 1) -> bytes:
+    return bytes((i * 31 + seed) & 0xFF for i in range(min(size_bytes, 251))).ljust(size_bytes, bytes([seed & 0xFF]))
+
+
+def feed(reader: FrameReader, data: bytes) -> list[bytes]:
+    """Give a reader bytes as a socket would: no more than it has room for. Return copies of the frames."""
+    frames = []
+    while data:
+        buffer = reader.get_buffer()
+        size_bytes = min(len(buffer), len(data))
+        assert size_bytes
+        buffer[:size_bytes] = data[:size_bytes]
+        data = data[size_bytes:]
+        reader.buffer_updated(size_bytes)
+        while (view := reader.next_frame()) is not None:
+            frames.append(bytes(view))
+    return frames
+
+
+def own_bytes(reader: FrameReader) -> int:
+    return 0 if reader._own is None else len(reader._own)
+
+
+def test_frames_of_one_read_come_out_in_order() -> None:
+    reader = FrameReader(ReceiveBuffers())
+
+    assert feed(reader, frame(body(8)) + frame(body(100, 2)) + frame(body(9, 3))) == [body(8), body(100, 2), body(9, 3)]
+    assert own_bytes(reader) == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    sizes=st.lists(st.integers(8, 3 * SCRATCH_BYTES), min_size=1, max_size=5),
+    cuts=st.lists(st.integers(3000, 2 * SCRATCH_BYTES), min_size=1, max_size=8),
+)
+def test_frames_do_not_depend_on_how_bytes_arrive(sizes: list[int], cuts: list[int]) -> None:
+    bodies = [body(size, seed) for seed, size in enumerate(sizes)]
+    data = b"".join(map(frame, bodies))
+    buffers = ReceiveBuffers()
+    reader, neighbour = FrameReader(buffers), FrameReader(buffers)
+    frames = []
+    i = 0
+    while data:
+        cut = cuts[i % len(cuts)]
+        frames += feed(reader, data[:cut])
+        data = data[cut:]
+        feed(neighbour, frame(body(5000, 77)))  # another connection uses the shared memory in between
+        i += 1
+
+    assert frames == bodies
+    assert reader.pending_bytes == 0
+
+
+def test_a_frame_that_comes_byte_by_byte_is_read() -> None:
+    reader = FrameReader(ReceiveBuffers())
+    frames = [got for byte in frame(body(12)) for got in feed(reader, bytes([byte]))]
+
+    assert frames == [body(12)]
+
+
+@pytest.mark.parametrize("size_bytes", [-1, -(2**31), 0, 7, 1001, 2**31 - 1])
+def test_sizes_that_no_frame_has_are_refused(size_bytes: int) -> None:
+    reader = FrameReader(ReceiveBuffers(), limit_bytes=1000)
+
+    with pytest.raises(InvalidFrame):
+        feed(reader, struct.pack(">i", size_bytes))
+
+
+def test_the_limit_itself_is_allowed_and_may_be_raised() -> None:
+    reader = FrameReader(ReceiveBuffers(), limit_bytes=1000)
+    assert feed(reader, frame(body(1000))) == [body(1000)]
+
+    reader.limit_bytes = 2000
+
+    assert feed(reader, frame(body(2000))) == [body(2000)]
+
+
+def test_a_claimed_size_gets_no_memory_far_ahead_of_its_bytes() -> None:
+    reader = FrameReader(ReceiveBuffers())
+    claimed = 90 * 1024 * 1024
+    feed(reader, struct.pack(">i", claimed))
+    received = 4
+    while received < 8 * AHEAD_BYTES:
+        assert own_bytes(reader) <= max(received + AHEAD_BYTES, 2 * received)
+        feed(reader, bytes(100_000))
+        received += 100_000
+
+
+def test_small_unfinished_frames_get_memory_of_their_size() -> None:
+    reader = FrameReader(ReceiveBuffers())
+    feed(reader, frame(body(2000))[:100])
+
+    assert own_bytes(reader) == 2004
+
+
+def test_an_idle_connection_owns_no_memory() -> None:
+    reader = FrameReader(ReceiveBuffers())
+    feed(reader, frame(body(2 * SCRATCH_BYTES)) * 3)
+
+    assert own_bytes(reader) == 0
+
+
+def test_large_frames_of_equal_size_are_received_whole_into_one_reused_buffer() -> None:
+    """So a producer of large batches costs no copy and one receive call for each."""
+    reader = FrameReader(ReceiveBuffers())
+    large = frame(body(SCRATCH_BYTES + 500))
+    feed(reader, large)
+
+    first = reader.get_buffer()
+    assert len(first) == len(large)
+    first[:] = large
+    reader.buffer_updated(len(large))
+    view = reader.next_frame()
+    assert view is not None
+    assert view.obj is first.obj
+    assert reader.next_frame() is None
+
+    second = reader.get_buffer()
+    assert second.obj is first.obj
+
+
+def test_after_large_frames_a_small_one_leads_back_to_the_shared_buffer() -> None:
+    buffers = ReceiveBuffers()
+    reader = FrameReader(buffers)
+    feed(reader, frame(body(2 * SCRATCH_BYTES)) + frame(body(50)))
+
+    assert reader.get_buffer() is buffers.scratch
+
+
+def test_resting_buffers_are_bounded() -> None:
+    buffers = ReceiveBuffers()
+    for _ in range(40):
+        buffers.give_back(memoryview(bytearray(1024 * 1024)))
+
+    assert sum(len(buffer) for buffer in buffers._resting) <= 8 * 1024 * 1024
+
+
+def test_held_frames_are_there_when_their_time_has_come() -> None:
+    buffers = ReceiveBuffers()
+    reader, neighbour = FrameReader(buffers), FrameReader(buffers)
+    data = frame(body(30)) + frame(body(40, 2)) + frame(body(50, 3))[:20]
+    buffer = reader.get_buffer()
+    buffer[: len(data)] = data
+    reader.buffer_updated(len(data))
+    first = reader.next_frame()
+    assert first is not None
+    assert bytes(first) == body(30)
+    reader.hold()
+    feed(neighbour, frame(body(5000, 9)))
+    late = frame(body(50, 3))[20:]
+    buffer = reader.get_buffer()
+    buffer[: len(late)] = late
+    reader.buffer_updated(len(late))
+    reader.hold()
+
+    assert reader.pending_bytes == len(frame(body(40)) + frame(body(50)))
+    second = reader.next_frame()
+    assert second is not None
+    assert bytes(second) == body(40, 2)
+    third = reader.next_frame()
+    assert third is not None
+    assert bytes(third) == body(50, 3)
+    assert reader.next_frame() is None
+    assert own_bytes(reader) == 0
+
+
+# -- the client's end ---------------------------------------------------------------------------------------------
+
+
+def answer(correlation_id: int, response: ApiVersionsResponse | MetadataResponse, version: int, header: int) -> bytes:
+    return frame(encode_response_header(correlation_id, header) + encode(response, version))
+
+
+def test_answers_are_paired_with_requests_in_order() -> None:
+    connection = ClientConnection("test")
+    first, _ = connection.send(ApiKey.API_VERSIONS, 3, ApiVersionsRequest())
+    second, _ = connection.send(ApiKey.METADATA, 9, MetadataRequest(topics=[]))
+    data = answer(first, ApiVersionsResponse(), 3, 0) + answer(second, MetadataResponse(cluster_id="c"), 9, 1)
+
+    answers = connection.receive(data[:11])
+    answers += connection.receive(data[11:])
+
+    assert [(got.correlation_id, got.api_key, got.api_version) for got in answers] == [(0, 18, 3), (1, 3, 9)]
+    assert answers[1].message == MetadataResponse(cluster_id="c")
+    assert connection.in_flight == 0
+
+
+def test_a_request_is_a_frame_with_its_header() -> None:
+    _, parts = ClientConnection("me").send(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+
+    assert b"".join(parts) == bytes.fromhex("0000000c001200000000000000026d65")
+
+
+def test_unknown_api_versions_is_read_in_the_layout_of_version_0() -> None:
+    connection = ClientConnection("test")
+    connection.send(ApiKey.API_VERSIONS, 5, ApiVersionsRequest())
+    row = ApiVersion(api_key=18, min_version=0, max_version=4)
+
+    (got,) = connection.receive(answer(0, ApiVersionsResponse(error_code=35, api_keys=[row]), 0, 0))
+
+    assert got.api_version == 0
+    assert got.message == ApiVersionsResponse(error_code=35, api_keys=[row])
+
+
+def test_an_answer_to_another_request_is_refused() -> None:
+    connection = ClientConnection("test")
+    connection.send(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+
+    with pytest.raises(InvalidFrame):
+        connection.receive(answer(7, ApiVersionsResponse(), 0, 0))
+
+
+def test_an_answer_to_nothing_is_refused() -> None:
+    with pytest.raises(InvalidFrame):
+        ClientConnection("test").receive(answer(0, ApiVersionsResponse(), 0, 0))
+
+
+def test_a_request_without_an_answer_waits_for_none() -> None:
+    connection = ClientConnection("test")
+    connection.send(ApiKey.API_VERSIONS, 0, ApiVersionsRequest(), has_answer=False)
+
+    assert connection.in_flight == 0
