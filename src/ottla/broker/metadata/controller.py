@@ -10,11 +10,11 @@ the addresses that it is reached at).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration, decide_alter_configs
-from ottla.broker.metadata.config_rules import ConfigRules
+from ottla.broker.metadata.auto_create import topic_to_create
 from ottla.broker.metadata.create_partitions import CreatePartitionsAnswer, GrownTopic, decide_create_partitions
 from ottla.broker.metadata.create_topics import (
     CreateTopicsAnswer,
@@ -36,7 +36,12 @@ from ottla.broker.metadata.registration import (
     unfence_record,
 )
 from ottla.broker.metadata.state import MetadataState
+from ottla.config.alter import ResourceType
+from ottla.config.broker_config import BrokerConfig
+from ottla.config.describe import BrokerLayers, ConfigEntry, describe_topic
+from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
+from ottla.errors import PolicyViolation
 from ottla.model import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_TOPIC_ID, TopicId, format_uuid
 from ottla.protocol.primitives import DecodeError
 
@@ -74,16 +79,16 @@ class MetadataController:
         self,
         store: MetadataStore,
         identity: BrokerIdentity,
+        config: BrokerConfig,
         *,
         random_uuid: Callable[[], bytes],
-        config_rules: ConfigRules,
-        max_record_bytes_between_snapshots: int,
     ) -> None:
+        """`random_uuid` gives 16 random bytes with a UUID's version in them, anew at each call."""
         self._store = store
         self._identity = identity
+        self._config = config
         self._random_uuid = random_uuid
-        self._config_rules = config_rules
-        self._max_record_bytes = max_record_bytes_between_snapshots
+        self._max_record_bytes = config.integer("metadata.log.max.record.bytes.between.snapshots")
         self._state = MetadataState(identity.cluster_id, identity.node_id)
         self._epoch = 0
         self._broker_epoch = -1
@@ -139,20 +144,37 @@ class MetadataController:
     # -- changes --------------------------------------------------------------------------------------------------
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, num_partitions: int, replication_factor: int, validate_only: bool = False
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Committed[CreateTopicsAnswer]:
-        """Create topics; `num_partitions` and `replication_factor` hold where a topic asks for the default.
-
-        Raises `PolicyViolation` for a request that is too large as a whole.
-        """
+        """Create topics. Raises `PolicyViolation` for a request that is too large as a whole."""
+        placement = TopicPlacement(
+            self._config.num_partitions, self._config.default_replication_factor, self._identity.directory_id
+        )
         decision = decide_create_topics(
             self._state,
             topics,
-            TopicPlacement(num_partitions, replication_factor, self._identity.directory_id),
-            check_configs=self._config_rules.check_topic_configs,
+            placement,
+            check_configs=validate_topic_configs,
             new_topic_id=self._new_topic_id,
         )
         return self._commit(decision, validate_only=validate_only)
+
+    def auto_create_topics(self, names: Iterable[str]) -> Committed[CreateTopicsAnswer]:
+        """Create topics that clients or coordinators miss, as the configuration says they are made."""
+        topics = [topic_to_create(name, self._config) for name in dict.fromkeys(names)]
+        try:
+            return self.create_topics(topics)
+        except PolicyViolation as error:
+            return Committed({topic.name: error for topic in topics}, None)
+
+    def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Return the settings that a topic with these overrides has, and where they come from."""
+        layers = BrokerLayers(
+            self._config,
+            self._state.configs(ResourceType.BROKER, str(self._identity.node_id)),
+            self._state.configs(ResourceType.BROKER, ""),
+        )
+        return describe_topic(layers, overrides)
 
     def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:
         """Delete topics by name or id."""
@@ -169,7 +191,7 @@ class MetadataController:
         self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Committed[AlterConfigsAnswer]:
         """Change settings of topics, brokers, groups and client metrics."""
-        decision = decide_alter_configs(self._state, alterations, self._config_rules)
+        decision = decide_alter_configs(self._state, alterations, self._config)
         return self._commit(decision, validate_only=validate_only)
 
     def next_producer_id(self) -> Committed[int]:
@@ -210,14 +232,16 @@ class MetadataController:
 
     def _announce(self) -> None:
         changes = self._state.take_changes()
-        if self._listener is None or not (changes.created or changes.deleted or changes.reconfigured):
+        if self._listener is None:
             return
+        touched = self._state.topic_names() if changes.reconfigures_all else changes.reconfigured
         created = self._images(changes.created)
-        reconfigured = self._images([name for name in changes.reconfigured if name not in changes.created])
-        self._listener.on_topics_changed(created, changes.deleted, reconfigured)
+        reconfigured = self._images(name for name in touched if name not in changes.created)
+        if created or changes.deleted or reconfigured:
+            self._listener.on_topics_changed(created, changes.deleted, reconfigured)
 
-    def _images(self, names: Sequence[str]) -> list[TopicImage]:
-        return [topic for name in names if (topic := self._state.topic(name)) is not None]
+    def _images(self, names: Iterable[str]) -> list[TopicImage]:
+        return [topic for name in list(names) if (topic := self._state.topic(name)) is not None]
 
     def _maybe_snapshot(self) -> None:
         if self._store.record_bytes_since_snapshot >= self._max_record_bytes:

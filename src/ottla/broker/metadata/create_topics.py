@@ -14,11 +14,12 @@ from typing import Final
 
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
-from ottla.broker.metadata.image import ConfigResourceType, MetadataView
+from ottla.broker.metadata.image import MetadataView
 from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, TopicRecord
 from ottla.broker.metadata.state import partition_record
 from ottla.broker.metadata.topic_names import check_topic_name, collision_key
+from ottla.config.alter import ResourceType
 from ottla.errors import (
     InvalidConfig,
     InvalidPartitions,
@@ -143,7 +144,7 @@ def _create_topic(
     configs = _new_configs(topic, check_configs)
     assignments = _assignments(view, topic, placement)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
-    records += config_records(ConfigResourceType.TOPIC, topic.name, configs)
+    records += config_records(ResourceType.TOPIC, topic.name, configs)
     if "min.insync.replicas" in configs and view.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
         records.append(ClearElrRecord(topic_name=topic.name))
     records += [
@@ -195,9 +196,7 @@ def _manual_assignments(topic: NewTopic, live: set[int]) -> list[Sequence[int]]:
     return [assigned[partition] for partition in range(len(assigned))]
 
 
-def config_records(
-    resource_type: ConfigResourceType, name: str, changes: Mapping[str, str | None]
-) -> list[MetadataRecord]:
+def config_records(resource_type: ResourceType, name: str, changes: Mapping[str, str | None]) -> list[MetadataRecord]:
     """Return one record per changed setting; None removes it."""
     return [
         ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)

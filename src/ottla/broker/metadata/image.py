@@ -8,23 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final, Protocol
 
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
+from ottla.config.alter import ResourceType
 from ottla.model import TopicId
 
 NO_LEADER: Final = -1
 
-
-class ConfigResourceType(IntEnum):
-    """What a setting belongs to; the numbers are those of the wire and of ConfigRecord."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
+ConfigResourceType = ResourceType
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +105,10 @@ class MetadataView(Protocol):
     def colliding_topics(self, name: str) -> Sequence[str]:
         """Names of existing topics that differ from `name` only in `.` and `_`."""
 
-    def configs(self, resource_type: ConfigResourceType, name: str) -> Mapping[str, str]:
+    def configs(self, resource_type: ResourceType, name: str) -> Mapping[str, str]:
         """Settings made on one resource. Broker name "" holds the defaults of all brokers."""
 
-    def config_resources(self, resource_type: ConfigResourceType) -> Iterable[str]:
+    def config_resources(self, resource_type: ResourceType) -> Iterable[str]:
         """Names of the resources of a type that have settings."""
 
     def brokers(self) -> Iterable[BrokerImage]: ...

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ottla.broker.metadata.create_topics import config_records
 from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS, FORMAT_LEVELS, SUPPORTED_FEATURES
-from ottla.broker.metadata.image import ConfigResourceType, ListenerImage, PartitionImage
+from ottla.broker.metadata.image import ListenerImage, PartitionImage
 from ottla.broker.metadata.records import (
     BeginTransactionRecord,
     BrokerEndpoint,
@@ -24,6 +24,7 @@ from ottla.broker.metadata.records import (
     RegisterBrokerRecord,
 )
 from ottla.broker.metadata.state import raises_at_start
+from ottla.config.alter import ResourceType
 from ottla.model import TopicId
 
 
@@ -52,7 +53,7 @@ def bootstrap_records(levels: Mapping[str, int]) -> list[MetadataRecord]:
     """
     records: list[MetadataRecord] = [BeginTransactionRecord(name="Bootstrap records"), *format_records(levels)]
     if levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
-        records += config_records(ConfigResourceType.BROKER, "", {"min.insync.replicas": "1"})
+        records += config_records(ResourceType.BROKER, "", {"min.insync.replicas": "1"})
     records.append(EndTransactionRecord())
     return records
 

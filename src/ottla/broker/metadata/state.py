@@ -26,7 +26,6 @@ from ottla.broker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
 from ottla.broker.metadata.image import (
     NO_LEADER,
     BrokerImage,
-    ConfigResourceType,
     ListenerImage,
     PartitionImage,
     TopicImage,
@@ -66,6 +65,7 @@ from ottla.broker.metadata.records import (
 )
 from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.topic_names import collision_key
+from ottla.config.alter import ResourceType
 from ottla.model import TopicId, format_uuid
 
 _NO_LEADER_CHANGE: Final = -2
@@ -94,11 +94,15 @@ class _Topic:
 
 @dataclass(slots=True)
 class TopicChanges:
-    """Which topics a batch of records made, removed or reconfigured. Fed by replay, taken by the controller."""
+    """Which topics a batch of records made, removed or reconfigured. Fed by replay, taken by the controller.
+
+    `reconfigures_all` when a broker's settings changed, which are every topic's defaults.
+    """
 
     created: list[str] = field(default_factory=list)
     deleted: list[TopicImage] = field(default_factory=list)
     reconfigured: list[str] = field(default_factory=list)
+    reconfigures_all: bool = False
 
 
 class MetadataState:
@@ -185,10 +189,10 @@ class MetadataState:
     def colliding_topics(self, name: str) -> Sequence[str]:
         return sorted(self._collisions.get(collision_key(name), set()) - {name})
 
-    def configs(self, resource_type: ConfigResourceType, name: str) -> Mapping[str, str]:
+    def configs(self, resource_type: ResourceType, name: str) -> Mapping[str, str]:
         return self._configs.get((resource_type, name), _EMPTY)
 
-    def config_resources(self, resource_type: ConfigResourceType) -> Iterator[str]:
+    def config_resources(self, resource_type: ResourceType) -> Iterator[str]:
         return (name for kind, name in self._configs if kind == resource_type)
 
     def brokers(self) -> Iterator[BrokerImage]:
@@ -219,7 +223,7 @@ class MetadataState:
 
     def _build_image(self, topic: _Topic) -> TopicImage:
         partitions = [self._served_partition(topic, number) for number in sorted(topic.partitions)]
-        configs = dict(self.configs(ConfigResourceType.TOPIC, topic.name))
+        configs = dict(self.configs(ResourceType.TOPIC, topic.name))
         topic.image = TopicImage(topic.name, topic.topic_id, partitions, configs)
         return topic.image
 
@@ -300,7 +304,7 @@ class MetadataState:
         topic = self._known_topic(record.topic_id)
         self.changes.deleted.append(topic.image or self._build_image(topic))
         del self._topics[topic.topic_id], self._by_name[topic.name]
-        self._configs.pop((ConfigResourceType.TOPIC, topic.name), None)
+        self._configs.pop((ResourceType.TOPIC, topic.name), None)
         self._raised.difference_update((topic.topic_id, number) for number in topic.partitions)
         rivals = self._collisions.get(collision_key(topic.name))
         if rivals is not None:
@@ -352,8 +356,10 @@ class MetadataState:
                 del self._configs[key]
         else:
             configs[record.name] = record.value
+        if record.resource_type == ResourceType.BROKER:
+            self.changes.reconfigures_all = True
         topic = self._by_name.get(record.resource_name)
-        if record.resource_type == ConfigResourceType.TOPIC and topic is not None:
+        if record.resource_type == ResourceType.TOPIC and topic is not None:
             topic.image = None
             if record.resource_name not in self.changes.reconfigured:
                 self.changes.reconfigured.append(record.resource_name)

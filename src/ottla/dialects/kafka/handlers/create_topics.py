@@ -1,0 +1,89 @@
+"""CreateTopics v2 to v7: create topics, or with validate_only say what would become of them.
+
+The answer leaves when the new topics are durable. A timeout that is over before we begin creates nothing, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ottla.broker.broker import Broker
+from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
+from ottla.config.describe import ConfigSource
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.kafka.durable import when_durable
+from ottla.errors import KafkaError, RequestTimedOut
+from ottla.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | LaterAnswer:
+    if request.timeout_ms <= 0:
+        return _refusal(request, RequestTimedOut())
+    metadata = context.broker.metadata
+    try:
+        committed = metadata.create_topics(
+            [_new_topic(topic) for topic in request.topics], validate_only=request.validate_only
+        )
+    except KafkaError as error:
+        return _refusal(request, error)
+    response = CreateTopicsResponse(
+        topics=[
+            _refused(name, outcome) if isinstance(outcome, KafkaError) else _created(outcome, context.broker)
+            for name, outcome in committed.answer.items()
+        ]
+    )
+    return when_durable(committed.ticket, response, lambda error: _refusal(request, error))
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(assigned.partition_index, assigned.broker_ids) for assigned in topic.assignments],
+        configs=[(config.name, config.value) for config in topic.configs],
+    )
+
+
+def _created(topic: CreatedTopic, broker: Broker) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_message=None,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        configs=_configs(topic.configs, broker),
+    )
+
+
+def _configs(overrides: Mapping[str, str], broker: Broker) -> list[CreatableTopicConfigs]:
+    """Every setting of the new topic; its own are shown as they were written."""
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=overrides[entry.name] if entry.source is ConfigSource.TOPIC else entry.value,
+            config_source=entry.source,
+        )
+        for entry in broker.metadata.describe_topic_configs(overrides)
+    ]
+
+
+def _refusal(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[_refused(name, error) for name in dict.fromkeys(t.name for t in request.topics)]
+    )
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=_text(error))
+
+
+def _text(error: KafkaError) -> str | None:
+    """Kafka says nothing more about a timeout."""
+    return None if isinstance(error, RequestTimedOut) else str(error)

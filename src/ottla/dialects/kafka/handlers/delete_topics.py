@@ -1,0 +1,54 @@
+"""DeleteTopics v1 to v6: by name, from v6 on also by id. The answer leaves when the deletion is durable."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.kafka.durable import when_durable
+from ottla.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicDeletionDisabled
+from ottla.model import TopicId
+from ottla.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+
+TOPIC_IDS_FROM_VERSION: Final = 6
+DELETION_DISABLED_FROM_VERSION: Final = 3
+"""Older clients do not know TOPIC_DELETION_DISABLED and are told INVALID_REQUEST."""
+
+
+def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | LaterAnswer:
+    references = _references(request, context)
+    error = _refusal(request, context)
+    if error is not None:
+        return _refused(references, error)
+    committed = context.broker.metadata.delete_topics(references)
+    response = DeleteTopicsResponse(responses=[_row(deleted) for deleted in committed.answer])
+    return when_durable(committed.ticket, response, lambda error: _refused(references, error))
+
+
+def _references(request: DeleteTopicsRequest, context: RequestContext) -> list[TopicReference]:
+    if context.api_version >= TOPIC_IDS_FROM_VERSION:
+        return [TopicReference(topic.name, TopicId(topic.topic_id)) for topic in request.topics]
+    return [TopicReference(name) for name in request.topic_names]
+
+
+def _refusal(request: DeleteTopicsRequest, context: RequestContext) -> KafkaError | None:
+    """Why nothing is deleted at all."""
+    if not context.broker.config.delete_topic_enable:
+        if context.api_version < DELETION_DISABLED_FROM_VERSION:
+            return InvalidRequest("Topics cannot be deleted here (delete.topic.enable is false).")
+        return TopicDeletionDisabled("Topics cannot be deleted here (delete.topic.enable is false).")
+    return RequestTimedOut() if request.timeout_ms <= 0 else None
+
+
+def _refused(references: list[TopicReference], error: KafkaError) -> DeleteTopicsResponse:
+    rows = [DeletedTopic(reference.name, reference.topic_id, error) for reference in dict.fromkeys(references)]
+    return DeleteTopicsResponse(responses=[_row(row) for row in rows])
+
+
+def _row(deleted: DeletedTopic) -> DeletableTopicResult:
+    row = DeletableTopicResult(name=deleted.name, topic_id=deleted.topic_id)
+    if deleted.error is not None:
+        row.error_code = deleted.error.code
+        row.error_message = str(deleted.error)
+    return row
