@@ -106,12 +106,12 @@ class RecordBatch:
     @property
     def crc(self) -> int:
         """The stored checksum, unsigned."""
-        return read_i32_be(self._header, CRC_AT) & 0xFFFFFFFF
+        return int(i64(read_i32_be(self._header, CRC_AT)) & 0xFFFFFFFF)
 
     @property
     def attributes(self) -> int:
         """All 16 bits, unsigned; those above `KNOWN_ATTRIBUTE_BITS` are reserved."""
-        return read_i16_be(self._header, ATTRIBUTES_AT) & 0xFFFF
+        return int(i64(read_i16_be(self._header, ATTRIBUTES_AT)) & 0xFFFF)
 
     @property
     def codec(self) -> Codec:

@@ -73,7 +73,7 @@ class LegacyBatch:
     @property
     def crc(self) -> int:
         """The stored CRC-32, unsigned."""
-        return read_i32_be(self.buffer, _CRC_AT) & 0xFFFFFFFF
+        return int(i64(read_i32_be(self.buffer, _CRC_AT)) & 0xFFFFFFFF)
 
     @property
     def codec(self) -> Codec:

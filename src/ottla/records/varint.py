@@ -3,8 +3,9 @@
 Readers are Kafka's: useless bytes are taken, bits above the type are dropped, a further byte is refused. They raise
 `IndexError` where the data ends too early and `VarintError` where the number has too many bytes.
 
-Written flat: these are the innermost loops of the room, and compiled code keeps both results in registers. Arithmetic
-never leaves 64 bits, so that the interpreted and the compiled build agree.
+These are the innermost steps of the room: short enough for the C compiler to lay them into its loops, with both results
+in registers; numbers of several bytes are read apart. Arithmetic never leaves 64 bits, so that the interpreted and the
+compiled build agree.
 """
 
 from __future__ import annotations
@@ -25,13 +26,33 @@ class VarintError(ValueError):
 def read_unsigned_varint(data: bytes, position: i64) -> tuple[i64, i64]:
     """Return the 32 bits (0 to 2^32 - 1) at `position`, and the position after them."""
     byte: i64 = data[position]
-    position += 1
     if byte < 0x80:
-        return byte, position
-    value: i64 = byte & 0x7F
-    shift: i64 = 7
-    while shift < 35:
-        byte = data[position]
+        return byte, position + 1
+    return _read_long_varint(data, position)
+
+
+def read_varint(data: bytes, position: i64) -> tuple[i64, i64]:
+    """Return the zigzag-coded signed 32-bit number at `position`, and the position after it."""
+    byte: i64 = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    value, position = _read_long_varint(data, position)
+    return (value >> 1) ^ -(value & 1), position
+
+
+def read_varlong(data: bytes, position: i64) -> tuple[i64, i64]:
+    """Return the zigzag-coded signed 64-bit number at `position`, and the position after it."""
+    byte: i64 = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    return _read_long_varlong(data, position)
+
+
+def _read_long_varint(data: bytes, position: i64) -> tuple[i64, i64]:
+    value: i64 = 0
+    shift: i64 = 0
+    while shift < 7 * MAX_VARINT_BYTES:
+        byte: i64 = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -40,33 +61,21 @@ def read_unsigned_varint(data: bytes, position: i64) -> tuple[i64, i64]:
     raise VarintError("a varint of more than 5 bytes")
 
 
-def read_varint(data: bytes, position: i64) -> tuple[i64, i64]:
-    """Return the zigzag-coded signed 32-bit number at `position`, and the position after it."""
-    value, position = read_unsigned_varint(data, position)
-    return (value >> 1) ^ -(value & 1), position
-
-
-def read_varlong(data: bytes, position: i64) -> tuple[i64, i64]:
-    """Return the zigzag-coded signed 64-bit number at `position`, and the position after it."""
-    byte: i64 = data[position]
-    position += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    value: i64 = byte & 0x7F
-    shift: i64 = 7
+def _read_long_varlong(data: bytes, position: i64) -> tuple[i64, i64]:
+    value: i64 = 0
+    shift: i64 = 0
     while shift < 63:
-        byte = data[position]
+        byte: i64 = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), position
         shift += 7
     byte = data[position]
-    position += 1
     if byte >= 0x80:
         raise VarintError("a varlong of more than 10 bytes")
     # Only one bit of the tenth byte fits; it is set below the sign that zigzag gives, to stay within 64 bits.
-    return ((value >> 1) | ((byte & 1) << 62)) ^ -(value & 1), position
+    return ((value >> 1) | ((byte & 1) << 62)) ^ -(value & 1), position + 1
 
 
 def varint_size(value: i64) -> i64:
