@@ -12,11 +12,10 @@ import zlib
 from enum import IntEnum
 from typing import Final
 
-from cramjam import DecompressionError, zstd
-
 from ottla.errors import InvalidRecord, UnsupportedCompressionType
 from ottla.records.lz4_frame import deflate_lz4, inflate_lz4
 from ottla.records.snappy_stream import deflate_snappy, inflate_snappy
+from ottla.records.zstd_frame import deflate_zstd, inflate_zstd
 
 MAX_INFLATED_BYTES: Final = 256 * 1024 * 1024
 """What one batch may inflate to unless a caller says otherwise: far above what a client's buffer holds (32 MiB)."""
@@ -65,7 +64,7 @@ def deflate(codec: Codec, data: bytes | bytearray | memoryview, level: int | Non
     if codec == Codec.LZ4:
         return deflate_lz4(data, level)
     if codec == Codec.ZSTD:
-        return bytes(zstd.compress(data, level=level))
+        return deflate_zstd(data, level)
     return zlib.compress(data, level, _GZIP_WINDOW)
 
 
@@ -78,7 +77,7 @@ def inflate(codec: Codec, data: memoryview, limit_bytes: int = MAX_INFLATED_BYTE
     if codec == Codec.LZ4:
         return inflate_lz4(data, limit_bytes)
     if codec == Codec.ZSTD:
-        return _inflate_zstd(data, limit_bytes)
+        return inflate_zstd(data, limit_bytes)
     return _inflate_gzip(data, limit_bytes)
 
 
@@ -105,10 +104,3 @@ def _inflate_gzip(data: memoryview, limit_bytes: int) -> bytes:
         rest = stream.unused_data
         if not rest.startswith(b"\x1f\x8b"):
             return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _inflate_zstd(data: memoryview, limit_bytes: int) -> bytes:
-    try:
-        return bytes(zstd.decompress(data))
-    except DecompressionError as error:
-        raise InvalidRecord(f"zstd data is damaged: {error}") from error
