@@ -24,7 +24,6 @@ COMPILED: Final = (
     "records/*.py",
     "protocol/primitives.py",
     "protocol/codec.py",
-    "protocol/headers.py",
     "protocol/connection.py",
     "protocol/flat/*.py",
 )
@@ -39,6 +38,19 @@ def compiled_sources() -> list[str]:
     left_out = {path for pattern in PURE for path in PACKAGE.glob(pattern)}
     found = {path for pattern in COMPILED for path in PACKAGE.glob(pattern)}
     return sorted(str(path) for path in found - left_out)
+
+
+def libraries(sources: Sequence[str]) -> list[tuple[list[str], str | None]]:
+    """Return the sources of each room with the name of the one library that they become.
+
+    A library for each room: calls within it are direct, mypyc's runtime is compiled once for each, and rooms compile
+    in parallel and anew only when they changed.
+    """
+    rooms: dict[str, list[str]] = {}
+    for source in sources:
+        room = Path(source).relative_to(PACKAGE).parts[0].removesuffix(".py")
+        rooms.setdefault(f"ottla.{room}", []).append(source)
+    return [(files, name) for name, files in rooms.items()]
 
 
 def announce(sentence: str) -> None:
@@ -79,7 +91,7 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify
 
     announce(f"compiling {len(sources)} modules with mypyc")
-    made: Sequence[Any] = mypycify(sources, opt_level="2", debug_level="0", separate=True)
+    made: Sequence[Any] = mypycify(sources, opt_level="2", debug_level="0", separate=libraries(sources))
     return list(made)
 
 

@@ -86,7 +86,7 @@ class _Process:
 
     def stop(self) -> None:
         process, self._process = self._process, None
-        if process is None:
+        if process is None or process.poll() is not None:
             return
         os.killpg(process.pid, signal.SIGTERM)
         if _wait(process, STOP_TIMEOUT_S) is None:
