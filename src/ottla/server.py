@@ -1,0 +1,225 @@
+"""The composition root: from a configuration to a broker that serves, and back to files that can be trusted.
+
+Knows every room and has no logic of its own. Start: directories (locked, formatted when new), metadata (loaded,
+replayed), addresses (bound, registered), partitions, and last the first accepted connection. Stop: no new connections,
+what was asked is answered, everything flushed and checkpointed, and the clean-shutdown files last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Final
+from uuid import uuid4
+
+from ottla.broker.broker import Broker
+from ottla.broker.loop import LoopOffload, LoopTimers
+from ottla.broker.membership import LocalMembership
+from ottla.broker.metadata.control import (
+    kraft_version_body,
+    leader_change_body,
+    snapshot_footer_body,
+    snapshot_header_body,
+    voters_body,
+)
+from ottla.broker.metadata.controller import MetadataController
+from ottla.broker.metadata.image import ListenerImage
+from ottla.broker.metadata.records import encode_record
+from ottla.broker.metadata.registration import BrokerIdentity, format_records
+from ottla.clock import Clock, SystemClock
+from ottla.config.broker_config import BrokerConfig
+from ottla.config.listeners import SECURITY_PROTOCOLS
+from ottla.config.listeners import Listener as ListenerConfig
+from ottla.dialects.kafka.dialect import KafkaDialect
+from ottla.dialects.listener import ConnectionLimits, IdleConnections, Listener
+from ottla.engine import StateRecord
+from ottla.model import METADATA_TOPIC, format_uuid
+from ottla.storage.directory import MetaProperties
+from ottla.storage.files import FileSystem, LocalFileSystem
+from ottla.storage.manager import LogManager
+from ottla.storage.metadata_log import ControlBodies, MetadataLog, metadata_log_config
+
+DRAIN_SECONDS: Final = 2.0
+METADATA_FORMAT_LEVEL: Final = 33
+"""metadata.version of new directories: that of Kafka 4.4."""
+
+
+class StartError(Exception):
+    """The broker cannot start; the message says why, in one line."""
+
+
+class Server:
+    """One broker with its listeners. `start` and `stop` are called once each, on the loop that it lives on."""
+
+    def __init__(
+        self, config: BrokerConfig, *, clock: Clock | None = None, filesystem: FileSystem | None = None
+    ) -> None:
+        self.config = config
+        self.clock: Clock = clock if clock is not None else SystemClock()
+        self.listeners: list[Listener] = []
+        self._filesystem: FileSystem = filesystem if filesystem is not None else LocalFileSystem()
+        loop = asyncio.get_running_loop()
+        self.timers = LoopTimers(loop, self.clock)
+        self._offload = LoopOffload(loop)
+        self._log = LogManager(config, self.clock, self._offload, self._filesystem)
+        self._membership = LocalMembership(config.node_id, config.rack)
+        self._metadata: MetadataController | None = None
+        self._broker: Broker | None = None
+
+    @property
+    def broker(self) -> Broker:
+        """The broker's own door, once it was started."""
+        assert self._broker is not None
+        return self._broker
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the first listener as it is bound."""
+        listener = self.listeners[0]
+        return f"[{listener.host}]:{listener.port}" if ":" in listener.host else f"{listener.host}:{listener.port}"
+
+    # -- start ----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve. Raises `StartError` and leaves nothing open, `DirectoryError` and the like from the rooms below."""
+        self._log.open()
+        try:
+            meta = self._format_directories()
+            self._log.load()
+            store = self._open_metadata_log(meta)
+            identity = self._identity(meta, ())
+            self._metadata = MetadataController(store, identity, self.config, random_uuid=_random_uuid)
+            self._metadata.load()
+            self._metadata.begin()
+            self._broker = Broker(
+                config=self.config,
+                log=self._log,
+                metadata=self._metadata,
+                membership=self._membership,
+                timers=self.timers,
+                clock=self.clock,
+            )
+            await self._bind(self._broker)
+            self._metadata.register(self._identity(meta, self._advertise()))
+            self._broker.load_topics()
+        except BaseException:
+            await self._give_up()
+            raise
+        for listener in self.listeners:
+            await listener.start()
+
+    def _format_directories(self) -> MetaProperties:
+        """Make new directories this broker's own. Returns the first one's identity."""
+        directories = self._log.directories
+        known = next((directory.meta for directory in directories if directory.meta is not None), None)
+        if known is not None and known.node_id != self.config.node_id:
+            raise StartError(
+                f"{directories[0].path} belongs to node {known.node_id}, and node.id is {self.config.node_id}"
+            )
+        cluster_id = known.cluster_id if known is not None else format_uuid(_random_uuid())
+        for directory in directories:
+            if directory.meta is None:
+                directory.format(MetaProperties(cluster_id, self.config.node_id, _random_uuid()))
+        meta = directories[0].meta
+        assert meta is not None
+        return meta
+
+    def _open_metadata_log(self, meta: MetaProperties) -> MetadataLog:
+        node_id = self.config.node_id
+        store = MetadataLog(
+            self._log,
+            self._filesystem,
+            f"{self._log.directories[0].path}/{METADATA_TOPIC}-0",
+            self.clock,
+            node_id=node_id,
+            config=metadata_log_config(
+                segment_bytes=self.config.integer("metadata.log.segment.bytes"),
+                segment_ms=self.config.integer("metadata.log.segment.ms"),
+            ),
+            control=ControlBodies(leader_change_body(node_id), snapshot_header_body, snapshot_footer_body()),
+        )
+        if not store.is_formatted:
+            controller = ListenerImage("CONTROLLER", "localhost", 9093, 0)
+            store.format(
+                (StateRecord(None, encode_record(record, METADATA_FORMAT_LEVEL)) for record in format_records()),
+                kraft_version=kraft_version_body(),
+                voters=voters_body(node_id, meta.directory_id or _random_uuid(), controller),
+            )
+        store.open()
+        return store
+
+    def _identity(self, meta: MetaProperties, listeners: Sequence[ListenerImage]) -> BrokerIdentity:
+        return BrokerIdentity(
+            cluster_id=meta.cluster_id,
+            node_id=meta.node_id,
+            directory_id=meta.directory_id or bytes(16),
+            incarnation_id=_random_uuid(),
+            listeners=listeners,
+            rack=self.config.rack,
+        )
+
+    async def _bind(self, broker: Broker) -> None:
+        idle = IdleConnections(self.timers, self.clock, self.config.connections_max_idle_ms / 1000)
+        dialect = KafkaDialect(broker, self.config.socket_request_max_bytes)
+        limits = ConnectionLimits(self.config.integer("max.connections"), self.config.integer("max.connections.per.ip"))
+        for wanted in self.config.listeners:
+            listener = Listener(wanted.name, dialect, idle=idle, offload=self._offload, clock=self.clock, limits=limits)
+            try:
+                await listener.bind(wanted.host, wanted.port)
+            except OSError as error:
+                raise StartError(f"cannot listen at {wanted.host}:{wanted.port}: {error.strerror}") from error
+            self.listeners.append(listener)
+
+    def _advertise(self) -> list[ListenerImage]:
+        """Tell clients where each listener is reached: as configured, else where it is bound."""
+        images = []
+        for listener, told in zip(self.listeners, self.config.advertised_listeners, strict=True):
+            host = told.host or _machine_name()
+            port = told.port if self._is_port_told(told) else listener.port
+            self._membership.advertise(listener.name, host, port)
+            images.append(ListenerImage(listener.name, host, port, SECURITY_PROTOCOLS.index(told.security_protocol)))
+        return images
+
+    @staticmethod
+    def _is_port_told(told: ListenerConfig) -> bool:
+        return told.port != 0
+
+    # -- stop -----------------------------------------------------------------------------------------------------
+
+    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """Answer what was asked, for at most `drain_seconds`, then bring everything to disk."""
+        for listener in self.listeners:
+            listener.stop_accepting()
+        await asyncio.gather(*(listener.drain(drain_seconds) for listener in self.listeners))
+        await self._flushes_done()
+        self._log.close(self._metadata.broker_epoch if self._metadata is not None else -1)
+        self.timers.close()
+        self._offload.close()
+
+    async def _flushes_done(self) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._log.when_idle(lambda: done.set_result(None))
+        await done
+
+    async def _give_up(self) -> None:
+        """Close what a failed start had opened. The logs were not changed by it, or are checked at the next start."""
+        for listener in self.listeners:
+            listener.stop_accepting()
+        self._log.close()
+        self.timers.close()
+        self._offload.close()
+
+
+def _random_uuid() -> bytes:
+    return uuid4().bytes
+
+
+def _machine_name() -> str:
+    """A name under which others may find this machine; the loopback address where it has none that resolves."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return "127.0.0.1"
+    return name
