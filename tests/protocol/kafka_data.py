@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ottla.model import format_uuid
-from ottla.protocol import headers
 from ottla.protocol.apis import API
+from ottla.protocol.messages.header import RequestHeader, ResponseHeader
 from ottla.protocol.schema import Field, Message, Struct, StructType
 
 DATA = Path(__file__).parent.parent / "golden" / "messages"
@@ -36,8 +36,6 @@ INTERNAL = (
     "transaction_records",
 )
 
-RENAMED = {"RequestHeader": headers.RequestHeaderData, "ResponseHeader": headers.ResponseHeaderData}
-
 Json = dict[str, Any]
 
 
@@ -57,7 +55,7 @@ def schemas() -> list[Json]:
 @cache
 def message_types() -> dict[str, type[Message]]:
     """Every declared message by Kafka's name."""
-    found: dict[str, type[Message]] = dict(RENAMED)
+    found: dict[str, type[Message]] = {"RequestHeader": RequestHeader, "ResponseHeader": ResponseHeader}
     for api in API.values():
         found[f"{api.name}Request"] = api.request
         found[f"{api.name}Response"] = api.response

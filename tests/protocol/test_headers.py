@@ -11,13 +11,13 @@ from ottla.protocol.apis import API
 from ottla.protocol.codec import DecodeError, decode, encode
 from ottla.protocol.headers import (
     RequestHeader,
-    RequestHeaderData,
     decode_request_header,
     decode_response_header,
     encode_request_frame,
     encode_request_header,
     encode_response_frame,
 )
+from ottla.protocol.messages import header
 from tests.protocol.kafka_data import Json, Shown, lines
 
 FRAMES = {
@@ -65,16 +65,16 @@ def test_request_frames_decode_and_encode_as_kafkas(cases: list[Json]) -> None:
         frame = memoryview(data)[SIZE_BYTES:]
         where = f"{case['api']} v{case['v']}"
 
-        header, position = decode_request_header(frame)
-        request = decode(API[header.api_key].request, header.api_version, frame, position)
-        declared = decode(RequestHeaderData, case["headerVersion"], frame)
+        decoded, position = decode_request_header(frame)
+        request = decode(API[decoded.api_key].request, decoded.api_version, frame, position)
+        declared = decode(header.RequestHeader, case["headerVersion"], frame)
 
-        assert header == kafka_header(case)._replace(client_id=declared.client_id or ""), where
+        assert decoded == kafka_header(case)._replace(client_id=declared.client_id or ""), where
         assert Shown(request, case["v"]).json == case["body"], where
         assert Shown(declared, case["headerVersion"]).json == case["header"], where
         assert encode(declared, case["headerVersion"]) + encode(request, case["v"]) == frame, where
         if not declared.unknown_tags:
-            parts = encode_request_frame(header._replace(client_id=declared.client_id), request)
+            parts = encode_request_frame(decoded._replace(client_id=declared.client_id), request)
             assert b"".join(cast("list[bytes]", parts)) == data, where
 
 
@@ -103,4 +103,4 @@ def test_client_id_of_unusual_size() -> None:
 def test_unknown_tags_of_a_header_are_passed_over() -> None:
     frame = memoryview(encode_request_header(RequestHeader(3, 12, 7, "c"))[:-1] + b"\x01\x05\x02xy" + b"body")
     _, position = decode_request_header(frame)
-    assert frame[position:] == b"body"
+    assert bytes(frame[position:]) == b"body"

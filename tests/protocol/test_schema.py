@@ -32,7 +32,7 @@ def shown_default(field: Field) -> object:
 
 
 def type_names(field: Field, message: str) -> set[str]:
-    """Kafka's name of a type. Where a file of ours would have two structs of a name, they begin with their message's."""
+    """Kafka's name of a type. Where one file would have two structs of a name, ours begin with their message's."""
     of = field.of
     if field.type == "array":
         inner = type_names(of, message) if isinstance(of, Field) else struct_names(of, message)

@@ -1,8 +1,9 @@
 """Headers of requests and responses, and whole frames.
 
 A frame is a 4-byte size and what is counted by it: a header and a body. Which header version goes with which version of
-an API stands in `apis`. The client id is never compact, also where the rest of the header is flexible. What Kafka's
-parser refuses is refused: an unknown API key, a header that ends too early. A version out of range is not its affair.
+an API stands in `apis`, what they hold in `messages.header`. The client id is never compact, also where the rest of the
+header is flexible. What Kafka's parser refuses is refused: an unknown API key, a header that ends too early. A version
+out of range is not its affair.
 """
 
 from __future__ import annotations
@@ -12,32 +13,13 @@ from typing import Final, NamedTuple
 
 from ottla.protocol.apis import API
 from ottla.protocol.codec import encode_parts
-from ottla.protocol.plans import StructCodec
 from ottla.protocol.primitives import MAX_STRING_BYTES, DecodeError, EncodeError, Reader, part_size_bytes
-from ottla.protocol.schema import Message, Span, int16, int32, string
+from ottla.protocol.schema import Message, Span
 
 Part = bytes | memoryview | Span
 
 _REQUEST: Final = Layout(">hhih")
 _CORRELATION_ID: Final = Layout(">i")
-
-
-class RequestHeaderData(Message, versions="1-2", flexible="2+"):
-    """What stands before every request: what is asked, in which version, and what the answer will be known by.
-
-    Version 2 adds tagged fields. Codecs for headers are written out below; this declaration says what they do.
-    """
-
-    request_api_key: int = int16()
-    request_api_version: int = int16()
-    correlation_id: int = int32()
-    client_id: str | None = string(nullable="0+", ignorable=True, not_compact="2+")
-
-
-class ResponseHeaderData(Message, versions="0-1", flexible="1+"):
-    """What stands before every response: which request it answers. Version 1 adds tagged fields."""
-
-    correlation_id: int = int32()
 
 
 class RequestHeader(NamedTuple):
@@ -47,9 +29,6 @@ class RequestHeader(NamedTuple):
     api_version: int
     correlation_id: int
     client_id: str | None
-
-
-_TAGS: Final = StructCodec(ResponseHeaderData, 1, flexible=True)
 
 
 def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
@@ -82,7 +61,7 @@ def _skip_tags(frame: memoryview, position: int) -> int:
         return position + 1
     reader = Reader(frame[position:], 0)
     try:
-        _TAGS.read_tags(reader, ResponseHeaderData())
+        reader.skip_tags()
     except IndexError:
         raise DecodeError("a header that ends within its tagged fields") from None
     return position + reader.position

@@ -15,7 +15,6 @@ from mypy_extensions import i16, i32, i64
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.primitives import (
     MAX_STRING_BYTES,
-    MAX_TAG_COUNT,
     DecodeError,
     EncodeError,
     Reader,
@@ -287,11 +286,9 @@ class StructCodec(Codec):
 
     def read_tags(self, reader: Reader, value: Struct) -> list[UnknownTag] | tuple[()]:
         """Set the known tagged fields; return the others. The claimed size of a known one is not looked at."""
-        count = reader.varint_int32()
+        count = reader.tag_count()
         if count == 0:
             return ()
-        if count < 0 or count > MAX_TAG_COUNT:
-            raise DecodeError(f"{count} tagged fields")
         unknown: list[UnknownTag] = []
         for _ in range(count):
             tag = reader.varint_int32()
@@ -299,8 +296,6 @@ class StructCodec(Codec):
             step = self.tagged.get(int(tag))
             if step is not None:
                 setattr(value, step.name, step.codec.read(reader))
-            elif size_bytes < 0:
-                raise DecodeError(f"tagged field {tag} of {size_bytes} bytes")
             else:
                 unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))
         return unknown or ()

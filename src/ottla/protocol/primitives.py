@@ -115,7 +115,7 @@ class Reader:
 
     def take(self, size_bytes: i64) -> bytes:
         """Return a copy of the next bytes. Raises `DecodeError` when there are not so many."""
-        if size_bytes > self.end - self.position:
+        if size_bytes < 0 or size_bytes > self.end - self.position:
             raise DecodeError(f"{size_bytes} bytes are claimed where {self.end - self.position} are left")
         start = self.position
         self.position = start + size_bytes
@@ -138,6 +138,18 @@ class Reader:
         """Check an array's claimed count: every element takes at least a byte."""
         if count > self.end - self.position or count > MAX_ARRAY_COUNT:
             raise DecodeError(f"{count} elements are claimed where {self.end - self.position} bytes are left")
+
+    def tag_count(self) -> i64:
+        count = self.varint_int32()
+        if count < 0 or count > MAX_TAG_COUNT:
+            raise DecodeError(f"{count} tagged fields")
+        return count
+
+    def skip_tags(self) -> None:
+        """Pass over tagged fields, none of which is known."""
+        for _ in range(self.tag_count()):
+            self.varint_int32()
+            self.take(self.varint_int32())
 
 
 class Writer:
