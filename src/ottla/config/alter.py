@@ -170,7 +170,7 @@ def _validate(resource: Resource, values: Mapping[str, str], touched: set[str], 
     if resource.type is ResourceType.TOPIC:
         validate_topic_configs(values)
     elif resource.type is ResourceType.GROUP:
-        validate_group_configs(values, broker)
+        validate_group_configs(values, broker.integer)
     elif resource.type is ResourceType.CLIENT_METRICS:
         validate_client_metrics_configs(values)
     elif resource.type is ResourceType.BROKER:

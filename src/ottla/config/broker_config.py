@@ -1,9 +1,9 @@
 """A broker's configuration: Kafka's own keys, from a file, flags or the environment, checked and typed.
 
-Decides which configurations we start with. Unknown settings are one warning each. A setting whose silent loss would
-open a door (a TLS or SASL listener, an authorizer, super users, a policy) ends the start until it is served. Where the
-configuration says nothing we bind loopback and write to `./ottla-data`. Listeners named by `controller.listener.names`
-are parsed and not opened: there is no separate controller.
+Decides which configurations we start with. Unknown settings are one warning each, known ones without effect are one
+together. A setting whose silent loss would open a door (a TLS or SASL listener, an authorizer, super users, a policy)
+ends the start until it is served. Where the configuration says nothing we bind loopback and write to `./ottla-data`.
+Listeners named by `controller.listener.names` are parsed and not opened: there is no separate controller.
 
 Where the texts come from, and which source wins, is left to the caller, who hands in one mapping.
 """
@@ -15,6 +15,7 @@ from typing import Final
 
 from ottla.config.broker_settings import BROKER_SETTINGS
 from ottla.config.listeners import Listener, check_ports, parse_listeners, parse_protocol_map
+from ottla.config.setting import Scope
 from ottla.config.values import ConfigError, Value
 
 __all__ = ["BrokerConfig", "ConfigError", "environment_properties", "parse_overrides"]
@@ -80,7 +81,7 @@ class BrokerConfig:
         _refuse_unguarded(properties)
         raw = _with_one_node_id(properties)
         values = {name: BROKER_SETTINGS[name].parse(text) for name, text in raw.items() if name in BROKER_SETTINGS}
-        warnings = [_unknown(name) for name in raw if not _is_known(name)]
+        warnings = [_unknown(name) for name in properties if not _is_known(name)] + _without_effect(properties)
         config = cls(raw, values, warnings)
         config._take_listeners()
         config._check_together()
@@ -245,3 +246,13 @@ def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, BROKER_SETTINGS, n=1, cutoff=0.85)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"{name} is not a setting and has no effect{hint}"
+
+
+def _without_effect(names: Iterable[str]) -> list[str]:
+    """One line for all known settings that do nothing here: a file made for Kafka has many."""
+    if not names:
+        return []
+    from ottla.config.documentation import has_effect  # hundreds of texts that a start without a file does not need
+
+    idle = [name for name in names if name in BROKER_SETTINGS and not has_effect(Scope.BROKER, name)]
+    return [f"without effect here: {', '.join(idle)}"] if idle else []

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from ottla.config.broker_config import BrokerConfig
 from ottla.config.setting import BOOLEAN, INT, LIST, LONG, LOW, MEDIUM, STRING, Setting, Synonym, table
 from ottla.config.validators import ListOf, OneOfOr, at_least, one_of
 from ottla.config.values import ConfigError, Value
@@ -244,8 +243,11 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
 """How far a group may go, by the broker's leave."""
 
 
-def validate_group_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
-    """Check what a group would set for itself on this broker. Raises `InvalidConfig` naming the setting."""
+def validate_group_configs(overrides: Mapping[str, str], broker_value: Callable[[str], int]) -> None:
+    """Check what a group would set for itself on a broker. Raises `InvalidConfig` naming the setting.
+
+    `broker_value` answers what a broker setting is there (`BrokerConfig.integer`).
+    """
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         setting = GROUP_SETTINGS.get(name)
@@ -255,27 +257,27 @@ def validate_group_configs(overrides: Mapping[str, str], broker: BrokerConfig) -
             values[name] = setting.parse(text)
         except ConfigError as error:
             raise InvalidConfig(str(error)) from None
-        _check_bounds(name, values[name], broker)
+        _check_bounds(name, values[name], broker_value)
     for kind in ("consumer", "share", "streams"):
-        _check_session(kind, values, broker)
+        _check_session(kind, values, broker_value)
 
 
-def _check_bounds(name: str, value: Value, broker: BrokerConfig) -> None:
+def _check_bounds(name: str, value: Value, broker_value: Callable[[str], int]) -> None:
     bounds = BOUNDS.get(name)
     if bounds is None or not isinstance(value, int):
         return
-    if bounds.least is not None and value < broker.integer(bounds.least):
-        raise InvalidConfig(f"{name}: {value} is below {bounds.least} ({broker.integer(bounds.least)})")
-    if bounds.most is not None and value > broker.integer(bounds.most):
-        raise InvalidConfig(f"{name}: {value} is above {bounds.most} ({broker.integer(bounds.most)})")
+    if bounds.least is not None and value < broker_value(bounds.least):
+        raise InvalidConfig(f"{name}: {value} is below {bounds.least} ({broker_value(bounds.least)})")
+    if bounds.most is not None and value > broker_value(bounds.most):
+        raise InvalidConfig(f"{name}: {value} is above {bounds.most} ({broker_value(bounds.most)})")
 
 
-def _check_session(kind: str, values: Mapping[str, Value], broker: BrokerConfig) -> None:
+def _check_session(kind: str, values: Mapping[str, Value], broker_value: Callable[[str], int]) -> None:
     """A member that beats once per session would be expelled by the first delay."""
     beat, session = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
     if beat not in values and session not in values:
         return
-    beat_ms = values.get(beat, broker.integer(f"group.{beat}"))
-    session_ms = values.get(session, broker.integer(f"group.{session}"))
+    beat_ms = values.get(beat, broker_value(f"group.{beat}"))
+    session_ms = values.get(session, broker_value(f"group.{session}"))
     if isinstance(beat_ms, int) and isinstance(session_ms, int) and session_ms <= beat_ms:
         raise InvalidConfig(f"{session} ({session_ms}) must be above {beat} ({beat_ms})")
