@@ -34,11 +34,12 @@ from ottla.config.listeners import Listener as ListenerConfig
 from ottla.dialects.kafka.dialect import KafkaDialect
 from ottla.dialects.listener import ConnectionLimits, IdleConnections, Listener
 from ottla.engine import StateRecord
-from ottla.model import METADATA_TOPIC, format_uuid
+from ottla.model import format_uuid
 from ottla.storage.directory import MetaProperties
 from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
-from ottla.storage.metadata_log import ControlBodies, MetadataLog, metadata_log_config
+from ottla.storage.metadata_log import MetadataLog, find_metadata_directory, metadata_log_config
+from ottla.storage.metadata_snapshots import ControlBodies
 
 DRAIN_SECONDS: Final = 2.0
 METADATA_FORMAT_LEVEL: Final = 33
@@ -87,7 +88,7 @@ class Server:
         try:
             meta = self._format_directories()
             self._log.load()
-            store = self._open_metadata_log(meta)
+            store = self._open_metadata_log()
             identity = self._identity(meta, ())
             self._metadata = MetadataController(store, identity, self.config, random_uuid=_random_uuid)
             self._metadata.load()
@@ -125,28 +126,31 @@ class Server:
         assert meta is not None
         return meta
 
-    def _open_metadata_log(self, meta: MetaProperties) -> MetadataLog:
+    def _open_metadata_log(self) -> MetadataLog:
         node_id = self.config.node_id
+        directory = find_metadata_directory(self._log.directories, self._filesystem)
         store = MetadataLog(
             self._log,
+            directory,
             self._filesystem,
-            f"{self._log.directories[0].path}/{METADATA_TOPIC}-0",
             self.clock,
             node_id=node_id,
-            config=metadata_log_config(
-                segment_bytes=self.config.integer("metadata.log.segment.bytes"),
-                segment_ms=self.config.integer("metadata.log.segment.ms"),
-            ),
             control=ControlBodies(leader_change_body(node_id), snapshot_header_body, snapshot_footer_body()),
         )
         if not store.is_formatted:
+            directory_id = directory.meta.directory_id if directory.meta is not None else None
             controller = ListenerImage("CONTROLLER", "localhost", 9093, 0)
             store.format(
                 (StateRecord(None, encode_record(record, METADATA_FORMAT_LEVEL)) for record in format_records()),
                 kraft_version=kraft_version_body(),
-                voters=voters_body(node_id, meta.directory_id or _random_uuid(), controller),
+                voters=voters_body(node_id, directory_id or bytes(16), controller),
             )
-        store.open()
+        store.open(
+            metadata_log_config(
+                segment_bytes=self.config.integer("metadata.log.segment.bytes"),
+                segment_ms=self.config.integer("metadata.log.segment.ms"),
+            )
+        )
         return store
 
     def _identity(self, meta: MetaProperties, listeners: Sequence[ListenerImage]) -> BrokerIdentity:

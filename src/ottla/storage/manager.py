@@ -26,6 +26,8 @@ from ottla.engine import (
 )
 from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
 from ottla.model import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
     NO_LEADER_EPOCH,
     NO_TIMESTAMP_MS,
     ZERO_TOPIC_ID,
@@ -266,6 +268,28 @@ class LogManager:
             raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
         del self._places[partition]
         return target
+
+    def open_metadata_log(self, directory: LogDirectory, config: LogConfig, log_start_offset: int) -> PartitionLog:
+        """Open `__cluster_metadata-0` in one of the directories, making it where it is missing. Once.
+
+        No checkpoint lists it, so all of it is checked after an unclean stop. `close` closes it with the others. A log
+        that ends before `log_start_offset` is begun anew there. Raises `KafkaStorageError`.
+        """
+        partition = TopicPartition(METADATA_TOPIC, 0)
+        path = directory.partition_path(partition)
+        point = LoadPoint(directory.was_clean, 0, log_start_offset)
+        is_new = not self._host.filesystem.exists(f"{path}/{PARTITION_METADATA}")
+        try:
+            if is_new:
+                self._host.filesystem.make_directory(path)
+                self._write_topic_id(path, METADATA_TOPIC_ID)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
+        log = load_log(self._host, partition, path, config, point, self._expiration_ms)
+        if is_new:
+            log.unsynced_names = ([f"{path}/{PARTITION_METADATA}"], [path, directory.path])
+        self._logs[partition] = log
+        return log
 
     def contains(self, partition: TopicPartition) -> bool:
         return partition in self._places
