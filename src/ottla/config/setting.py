@@ -9,7 +9,6 @@ print them import.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -84,7 +83,6 @@ class Synonym(NamedTuple):
         return max(value * self.factor, -1) if self.factor != 1 else value
 
 
-@dataclass(slots=True)
 class Setting:
     """A setting of one scope.
 
@@ -92,16 +90,43 @@ class Setting:
     `ottla_default` is set where our default differs from Kafka's; the reason stands in the setting's documentation.
     """
 
-    name: str
-    type: ConfigType
-    default: Value | Default
-    validator: Validator | None = None
-    importance: Importance = Importance.MEDIUM
-    update_mode: UpdateMode | None = None
-    synonyms: tuple[Synonym, ...] = ()
-    topic_configs: tuple[str, ...] = ()
-    internal: bool = False
-    ottla_default: Value | Default = Default.KAFKA
+    __slots__ = (
+        "default",
+        "importance",
+        "internal",
+        "name",
+        "ottla_default",
+        "synonyms",
+        "topic_configs",
+        "type",
+        "update_mode",
+        "validator",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        type: ConfigType,
+        default: Value | Default,
+        validator: Validator | None = None,
+        importance: Importance = Importance.MEDIUM,
+        update_mode: UpdateMode | None = None,
+        *,
+        synonyms: tuple[Synonym, ...] = (),
+        topic_configs: tuple[str, ...] = (),
+        internal: bool = False,
+        ottla_default: Value | Default = Default.KAFKA,
+    ) -> None:
+        self.name = name
+        self.type = type
+        self.default = default
+        self.validator = validator
+        self.importance = importance
+        self.update_mode = update_mode
+        self.synonyms = synonyms
+        self.topic_configs = topic_configs
+        self.internal = internal
+        self.ottla_default = ottla_default
 
     @property
     def sensitive(self) -> bool:
