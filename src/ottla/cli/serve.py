@@ -31,7 +31,7 @@ EXIT_SECOND_SIGNAL: Final = 130
 _log = logging.getLogger("ottla")
 
 
-def run(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Serve until a signal comes; returns the exit code."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
@@ -70,12 +70,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run_loop(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
+def _run_loop(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
     try:
         import uvloop
     except ImportError:  # where uvloop does not exist, asyncio's own loop serves
-        return asyncio.run(main())
-    return uvloop.run(main())
+        return asyncio.run(serve())
+    return uvloop.run(serve())
 
 
 async def _serve(config: BrokerConfig) -> int:

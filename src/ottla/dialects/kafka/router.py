@@ -10,8 +10,16 @@ from typing import Final, NamedTuple
 from ottla.dialects.kafka.answers import Handler
 from ottla.dialects.kafka.handlers import (
     api_versions,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_topic_partitions,
     fetch,
+    find_coordinator,
+    init_producer_id,
     list_offsets,
+    metadata,
     offset_for_leader_epoch,
     produce,
 )
@@ -34,7 +42,15 @@ HANDLERS: Final[dict[ApiKey, Handler]] = {
     ApiKey.PRODUCE: produce.handle,
     ApiKey.FETCH: fetch.handle,
     ApiKey.LIST_OFFSETS: list_offsets.handle,
+    ApiKey.METADATA: metadata.handle,
+    ApiKey.FIND_COORDINATOR: find_coordinator.handle,
+    ApiKey.CREATE_TOPICS: create_topics.handle,
+    ApiKey.DELETE_TOPICS: delete_topics.handle,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+    ApiKey.CREATE_PARTITIONS: create_partitions.handle,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
 }
 """Every served API but ApiVersions, which is made from this."""
 

@@ -29,6 +29,7 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
+LEADER_EPOCH_FROM_VERSION: Final = 4
 CONSUMER_REPLICA_ID: Final = -1
 """Replicas and debuggers (-2) see the whole log."""
 
@@ -72,12 +73,12 @@ def _row(
         )
     except KafkaError as error:
         return _refused(asked, error_code(error))
-    return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
-        timestamp=found.timestamp_ms,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
+    row = ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, timestamp=found.timestamp_ms, offset=found.offset
     )
+    if context.api_version >= LEADER_EPOCH_FROM_VERSION:
+        row.leader_epoch = found.leader_epoch
+    return row
 
 
 def _refused(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
