@@ -106,6 +106,7 @@ def test_what_binds_every_address_is_advertised_under_a_name_that_the_server_fin
         ({"group.consumer.session.timeout.ms": "1"}, r"group\.consumer\.min\.session\.timeout\.ms"),
         ({"ottla.flush.policy": "never"}, r"none of \[fsync, os\]"),
         ({"compression.type": "lzma"}, "none of"),
+        ({"max.connections.per.ip.overrides": "10.0.0.1"}, "address:number"),
     ],
 )
 def test_what_cannot_be_done_ends_the_start_in_one_line(settings: dict[str, str], message: str) -> None:
@@ -148,6 +149,11 @@ def test_values_come_typed_and_by_name() -> None:
             wrong("broker.rack")
     with pytest.raises(TypeError):
         taken.text("num.partitions")
+
+
+def test_exceptions_for_addresses_are_pairs() -> None:
+    limits = config(max_connections_per_ip_overrides="10.0.0.1:5, [::1]:7,")
+    assert limits.max_connections_per_ip_overrides == {"10.0.0.1": 5, "::1": 7}
 
 
 def test_flags_are_pairs_and_the_last_one_wins() -> None:

@@ -162,6 +162,19 @@ class BrokerConfig:
     def connections_max_idle_ms(self) -> int:
         return self.integer("connections.max.idle.ms")
 
+    @property
+    def max_connections_per_ip_overrides(self) -> dict[str, int]:
+        """Connections, at most, from these addresses, instead of `max.connections.per.ip`."""
+        name = "max.connections.per.ip.overrides"
+        limits: dict[str, int] = {}
+        for item in (self.text(name) or "").split(","):
+            address, colon, number = item.strip().rpartition(":")
+            if colon and address and number.strip().isdecimal():
+                limits[address.strip().strip("[]")] = int(number)
+            elif item.strip():
+                raise ConfigError(f"{name}: {item.strip()!r} is not of the form address:number")
+        return limits
+
     def _take_listeners(self) -> None:
         protocols = parse_protocol_map(self.text("listener.security.protocol.map") or "")
         controllers = {name.upper() for name in self.items("controller.listener.names")}
@@ -198,6 +211,8 @@ class BrokerConfig:
     def _check_together(self) -> None:
         if "broker" not in self.items("process.roles"):
             raise ConfigError("process.roles: a node that is a controller only cannot be served; add broker")
+        # Read once here, so that a wrong form ends the start and not the first connection.
+        _ = self.max_connections_per_ip_overrides
         for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
             value = self.explicit(name)
             if isinstance(value, int) and (value == 0 or value < -1):
