@@ -22,7 +22,9 @@ from ottla.storage.files import FileSystem
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
-_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_WARM_ENTRIES: Final = 8192 // _OFFSET_ENTRY.size
+"""The end of an index that Kafka searches first, since it is in memory most likely."""
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class CorruptIndex(ValueError):
@@ -94,15 +96,26 @@ class OffsetIndex:
         return self[low - 1] if low else OffsetPosition(self._base_offset, 0)
 
     def find_upper_bound(self, position: int) -> OffsetPosition | None:
-        """Return the first entry at or above a file position, as the bound of what a read can have touched."""
-        low, high = 0, len(self)
+        """Return an entry behind a file position, as the bound of what a read up to there can have touched.
+
+        None when there is none. At an entry's own position Kafka answers that entry or the following one, depending on
+        where its search meets it; which aborted transactions a fetch names depends on this, so the search is the same.
+        """
+        last = len(self) - 1
+        warm = max(0, last - _WARM_ENTRIES)
+        if last < 0 or self[0].position > position:
+            return self[0] if last >= 0 else None
+        low, high = (warm, last) if self[warm].position < position else (0, warm)
         while low < high:
-            middle = (low + high) >> 1
-            if _OFFSET_ENTRY.unpack_from(self._entries, middle * _OFFSET_ENTRY.size)[1] < position:
-                low = middle + 1
+            middle = (low + high + 1) >> 1
+            found = self[middle]
+            if found.position == position:
+                return found
+            if found.position < position:
+                low = middle
             else:
-                high = middle
-        return self[low] if low < len(self) else None
+                high = middle - 1
+        return self[low + 1] if low < last else None
 
     def truncate_to(self, offset: int) -> None:
         """Drop all entries at or above `offset`."""
@@ -252,4 +265,4 @@ class TimeIndex:
 
 def is_relative_offset(offset: int, base_offset: int) -> bool:
     """True when an index of this segment can hold the offset in its 4 bytes."""
-    return 0 <= offset - base_offset <= _MAX_RELATIVE_OFFSET
+    return 0 <= offset - base_offset <= MAX_RELATIVE_OFFSET

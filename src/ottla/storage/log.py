@@ -11,6 +11,7 @@ settled. A flush that failed ends the log's writing life: what the kernel droppe
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -41,12 +42,13 @@ from ottla.model import (
     AppendOrigin,
     TopicPartition,
 )
-from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
-from ottla.storage.batch_facts import APPEND_FACTS, STAMP, read_marker
+from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
+from ottla.records.control import EndTransactionMarker, marker_of
 from ottla.storage.files import FileSystem
+from ottla.storage.index import MAX_RELATIVE_OFFSET
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.open_files import OpenFiles, SegmentFile
-from ottla.storage.producer_state import BatchFacts, EndTxnMarker, ProducedBatch, ProducerStates, encode_snapshot
+from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot
 from ottla.storage.segment import SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.ticket import LogTicket, SegmentSpan
 from ottla.storage.timestamps import find_max_timestamp, find_timestamp
@@ -54,9 +56,13 @@ from ottla.storage.timestamps import find_max_timestamp, find_timestamp
 SPAN_FROM_BYTES: Final = 32 * 1024
 """Below it one read and one gathered write are cheaper than sendfile."""
 
+_APPEND_FACTS: Final = struct.Struct(">8xi9xhi8xqqhi")
+"""Batch length, attributes, last offset delta, max timestamp, producer id, producer epoch, base sequence."""
+_STAMP: Final = struct.Struct(">qii")
+"""Base offset, batch length, leader epoch: the front of a header, outside the checksum."""
+
 _EMPTY_READ: Final = ReadResult((), 0)
 _NEVER_MS: Final = 2**63 - 1
-_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _WARM_SEGMENTS: Final = 4
 """Old segments of one log whose indexes may stay in memory."""
 
@@ -175,6 +181,7 @@ class PartitionLog:
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.high_watermark = log_end_offset
+        producers.note_high_watermark(log_end_offset)
         self.flushed_offset = log_end_offset
         self.failure: KafkaStorageError | None = None
         self.flush_state = 0
@@ -238,7 +245,7 @@ class PartitionLog:
         if self.failure is not None:
             raise self.failure
         length, attributes, offset_delta, max_timestamp_ms, producer_id, producer_epoch, base_sequence = (
-            APPEND_FACTS.unpack_from(batch)
+            _APPEND_FACTS.unpack_from(batch)
         )
         base_offset: int = self.log_end_offset
         last_offset: int = base_offset + offset_delta
@@ -263,9 +270,9 @@ class PartitionLog:
             active = self._roll_for(size_bytes, max_timestamp_ms, last_offset)
         if leader_epoch != self.epochs.latest_epoch and leader_epoch >= 0:
             self._enter_epoch(leader_epoch, base_offset)
-        STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
+        _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
         try:
-            active.append(batch, base_offset, last_offset, max_timestamp_ms)
+            active.append(batch, last_offset, max_timestamp_ms)
         except OSError as error:
             raise self._undo_append(error) from error
         self.log_end_offset = last_offset + 1
@@ -349,7 +356,7 @@ class PartitionLog:
         active, config = self.active, self.config
         self._segment_bytes = config.internal_segment_bytes or config.segment_bytes
         self._flush_messages = config.flush_messages
-        self._max_offset = active.base_offset + _MAX_RELATIVE_OFFSET
+        self._max_offset = active.base_offset + MAX_RELATIVE_OFFSET
         self._roll_after_ms = _NEVER_MS
         if active.size_bytes:
             self._roll_after_ms = active.roll_timestamp_ms + config.segment_ms
@@ -609,12 +616,12 @@ class _ProducedAppend:
         self._facts = facts
         self._batch = batch
         self._is_control = is_control
-        self._marker: EndTxnMarker | None = None
+        self._marker: EndTransactionMarker | None = None
 
     def check(self, producers: ProducerStates, origin: AppendOrigin, transaction_version: int) -> ProducedBatch | None:
         if not self._is_control:
             return producers.check(self._facts, origin)
-        self._marker = read_marker(self._batch)
+        self._marker = marker_of(RecordBatch(self._batch))
         if self._marker is not None:
             producers.check_marker(
                 self._facts.producer_id, self._facts.producer_epoch, self._marker, transaction_version
@@ -629,7 +636,7 @@ def learn_batch(
     producers: ProducerStates,
     segment: Segment | None,
     facts: BatchFacts,
-    marker: EndTxnMarker | None,
+    marker: EndTransactionMarker | None,
     *,
     is_control: bool,
 ) -> None:

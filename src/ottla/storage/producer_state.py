@@ -29,6 +29,7 @@ from ottla.errors import (
     TransactionCoordinatorFenced,
 )
 from ottla.model import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP_MS, AppendOrigin
+from ottla.records.control import ControlType, EndTransactionMarker
 from ottla.records.crc32c import crc32c
 from ottla.storage.txn_index import AbortedTxn
 
@@ -58,13 +59,6 @@ class BatchFacts(NamedTuple):
     last_offset: int
     max_timestamp_ms: int
     is_transactional: bool
-
-
-class EndTxnMarker(NamedTuple):
-    """What the record of a control batch says about the transaction that it ends."""
-
-    is_commit: bool
-    coordinator_epoch: int
 
 
 class ProducedBatch(NamedTuple):
@@ -191,7 +185,7 @@ class ProducerStates:
         return None
 
     def check_marker(
-        self, producer_id: int, producer_epoch: int, marker: EndTxnMarker, transaction_version: int
+        self, producer_id: int, producer_epoch: int, marker: EndTransactionMarker, transaction_version: int
     ) -> None:
         """Decide about a marker. Raises `InvalidProducerEpoch`, `TransactionCoordinatorFenced`."""
         state = self._producers.get(producer_id)
@@ -218,7 +212,7 @@ class ProducerStates:
             state.current_txn_first_offset = batch.base_offset
             self._open_txns[batch.producer_id] = batch.base_offset
 
-    def end_txn(self, batch: BatchFacts, marker: EndTxnMarker) -> CompletedTxn | None:
+    def end_txn(self, batch: BatchFacts, marker: EndTransactionMarker) -> CompletedTxn | None:
         """Learn an appended marker; returns the transaction that it ended, if one was open."""
         state = self._get_or_create(batch.producer_id)
         state.enter_epoch(batch.producer_epoch)
@@ -228,7 +222,7 @@ class ProducerStates:
         state.last_timestamp_ms = batch.max_timestamp_ms
         if first_offset is None:
             return None
-        return CompletedTxn(batch.producer_id, first_offset, batch.base_offset, not marker.is_commit)
+        return CompletedTxn(batch.producer_id, first_offset, batch.base_offset, marker.type == ControlType.ABORT)
 
     def complete(self, txn: CompletedTxn) -> AbortedTxn | None:
         """Take an ended transaction off the open ones; returns its row for the transaction index when aborted."""

@@ -17,14 +17,14 @@ Invariants of a partition's directory, which the code that writes keeps and this
 
 from __future__ import annotations
 
-import zlib
 from typing import Final, NamedTuple
 
 from ottla.config.log_config import LogConfig
 from ottla.errors import CorruptMessage, InvalidRecord, KafkaError, KafkaStorageError
 from ottla.model import TopicPartition
 from ottla.records.batch import HEADER_BYTES, RecordBatch
-from ottla.storage.batch_facts import read_marker
+from ottla.records.control import marker_of
+from ottla.records.legacy import LegacyBatch
 from ottla.storage.checkpoints import CorruptCheckpoint
 from ottla.storage.index import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochs
@@ -44,8 +44,6 @@ from ottla.storage.segment import (
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 _LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, ".cleaned", ".tmp")
-_LEGACY_CRC_AT: Final = 12
-_LEGACY_CHECKED_AT: Final = 16
 
 
 class LoadPoint(NamedTuple):
@@ -94,6 +92,8 @@ class _Loader:
         first_checked = len(self._segments)
         if not point.is_clean:
             first_checked = self._first_from(point.recovery_point)
+        elif self._segments:
+            self._find_end(self._segments[-1])
         self._load_producers(first_checked)
         self._check_from(first_checked)
         if not self._segments or self._segments[-1].next_offset < point.log_start_offset:
@@ -129,8 +129,6 @@ class _Loader:
             self._segments.append(segment)
         for segment, following in zip(self._segments, self._segments[1:], strict=False):
             segment.next_offset = following.base_offset
-        if self._segments:
-            self._find_end(self._segments[-1])
 
     def _new_segment(self, base_offset: int) -> Segment:
         host = self._host
@@ -148,11 +146,8 @@ class _Loader:
         """Find the next offset of the newest segment: from its last index entry, or from the beginning."""
         segment.load_indexes()
         entry = segment.offset_index.lookup(segment.offset_index.last_offset)
-        try:
-            for span in segment.batches_from(entry.position):
-                segment.next_offset = span.last_offset + 1
-        except KafkaStorageError:
-            return  # checked, and cut, in what follows when the stop was not clean
+        for span in segment.batches_from(entry.position):
+            segment.next_offset = span.last_offset + 1
         first = next(segment.batches_from(0), None)
         if first is not None:
             segment.rolling_timestamp_ms = first.max_timestamp_ms
@@ -239,9 +234,8 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
     """
     size_bytes = segment.size_bytes
     file = segment.file.get()
-    segment.start_indexes()
-    segment.next_offset = segment.base_offset
-    segment.size_bytes = 0
+    segment.start_over()
+    segment.txn_index.clear()
     try:
         for span in walk_batches(file, 0, size_bytes):
             batch = _check_batch(segment, span, file.pread(span.size_bytes, span.position))
@@ -249,7 +243,7 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
                 if batch.partition_leader_epoch > epochs.latest_epoch:
                     epochs.replay(batch.partition_leader_epoch, batch.base_offset)
                 _learn(producers, segment, batch)
-            segment.note_batch(span.size_bytes, span.base_offset, span.last_offset, span.max_timestamp_ms)
+            segment.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms)
     except (KafkaError, ValueError):
         pass  # what was noted so far is what stays
     segment.time_index.maybe_append(segment.max_timestamp_ms, segment.offset_of_max_timestamp, use_last_slot=True)
@@ -266,8 +260,7 @@ def _check_batch(segment: Segment, span: BatchSpan, data: bytes) -> RecordBatch 
     if not segment.can_hold(span.last_offset):
         raise InvalidRecord(f"offset {span.last_offset} does not belong into segment {segment.base_offset}")
     if span.magic < CURRENT_MAGIC:
-        stored = int.from_bytes(data[_LEGACY_CRC_AT:_LEGACY_CHECKED_AT], "big")
-        if zlib.crc32(data[_LEGACY_CHECKED_AT:]) != stored:
+        if not LegacyBatch(data).is_crc_valid():
             raise CorruptMessage(f"the message at position {span.position} fails its checksum")
         return None
     if span.size_bytes < HEADER_BYTES:
@@ -290,7 +283,7 @@ def _learn(producers: ProducerStates, segment: Segment | None, batch: RecordBatc
         batch.max_timestamp,
         batch.is_transactional,
     )
-    marker = read_marker(batch.buffer) if batch.is_control else None
+    marker = marker_of(batch) if batch.is_control else None
     learn_batch(producers, segment, facts, marker, is_control=batch.is_control)
 
 

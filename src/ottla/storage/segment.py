@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -20,7 +20,7 @@ from ottla.engine import ReadLimit
 from ottla.errors import KafkaStorageError
 from ottla.model import NO_TIMESTAMP_MS
 from ottla.storage.files import File, FileSystem
-from ottla.storage.index import CorruptIndex, OffsetIndex, TimeIndex, is_relative_offset
+from ottla.storage.index import MAX_RELATIVE_OFFSET, CorruptIndex, OffsetIndex, TimeIndex, is_relative_offset
 from ottla.storage.open_files import OpenFiles, SegmentFile
 from ottla.storage.txn_index import TransactionIndex
 
@@ -167,16 +167,27 @@ class Segment:
 
     # ---- writing
 
-    def append(
-        self, batch: bytes | bytearray | memoryview, base_offset: int, last_offset: int, max_timestamp_ms: int
-    ) -> None:
-        """Write one batch at the end and index it when the interval is due. Raises `OSError`, `ValueError`."""
-        self.file.get().append(batch)
-        self.note_batch(len(batch), base_offset, last_offset, max_timestamp_ms)
+    def append(self, batch: bytes | bytearray | memoryview, last_offset: int, max_timestamp_ms: int) -> None:
+        """Write one batch at the end and index it when the interval is due.
 
-    def note_batch(self, size_bytes: int, base_offset: int, last_offset: int, max_timestamp_ms: int) -> None:
+        Raises `OSError`, and `ValueError` for an offset that is too far from the base or an index that is full: a log
+        rolls before either.
+        """
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            raise ValueError(f"offset {last_offset} is too far from segment {self.base_offset}")
+        self.file.get().append(batch)
+        self.note_batch(len(batch), last_offset, max_timestamp_ms)
+
+    def note_batch(self, size_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
         """Take a batch that stands at the end of the file into sizes and indexes (recovery does this too)."""
         position = self.size_bytes
+        self.size_bytes = position + size_bytes
+        self.next_offset = last_offset + 1
+        self._tail_offsets.append(last_offset)
+        self._tail_positions.append(position)
+        if len(self._tail_offsets) >= 2 * _TAIL_BATCHES:
+            del self._tail_offsets[:_TAIL_BATCHES]
+            del self._tail_positions[:_TAIL_BATCHES]
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self.offset_of_max_timestamp = last_offset
@@ -188,13 +199,6 @@ class Segment:
             self._bytes_since_index_entry = 0
             self.is_full = self.offset_index.is_full or self.time_index.is_full
         self._bytes_since_index_entry += size_bytes
-        self.size_bytes = position + size_bytes
-        self.next_offset = last_offset + 1
-        self._tail_offsets.append(base_offset)
-        self._tail_positions.append(position)
-        if len(self._tail_offsets) >= 2 * _TAIL_BATCHES:
-            del self._tail_offsets[:_TAIL_BATCHES]
-            del self._tail_positions[:_TAIL_BATCHES]
 
     def become_inactive(self) -> None:
         """Bring the indexes to disk, with a last time index entry, as no append will follow."""
@@ -220,12 +224,16 @@ class Segment:
         self.size_bytes = size_bytes
         self._has_indexes = False
 
-    def start_indexes(self) -> None:
-        """Begin with empty indexes that replace whatever the files hold."""
+    def start_over(self) -> None:
+        """Begin as an empty segment, whose indexes replace what the files hold; `note_batch` brings the batches again."""
         self._has_indexes = True
         self.offset_index.clear()
         self.time_index.clear()
-        self.txn_index.clear()
+        self.size_bytes = self._bytes_since_index_entry = 0
+        self.next_offset = self.offset_of_max_timestamp = self.base_offset
+        self.max_timestamp_ms = NO_TIMESTAMP_MS
+        self.rolling_timestamp_ms = None
+        self.forget_tail()
 
     @property
     def has_indexes(self) -> bool:
@@ -249,15 +257,10 @@ class Segment:
 
     def _rebuild_indexes(self) -> None:
         """Index the file anew from its batch headers."""
-        size_bytes = self.size_bytes
-        self.offset_index.clear()
-        self.time_index.clear()
-        self._has_indexes = True
-        self.size_bytes = self._bytes_since_index_entry = 0
-        self.max_timestamp_ms, self.offset_of_max_timestamp = NO_TIMESTAMP_MS, self.base_offset
-        next_offset = self.next_offset
+        size_bytes, next_offset = self.size_bytes, self.next_offset
+        self.start_over()
         for span in walk_batches(self.file.get(), 0, size_bytes):
-            self.note_batch(span.size_bytes, span.base_offset, span.last_offset, span.max_timestamp_ms)
+            self.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms)
         self.time_index.maybe_append(self.max_timestamp_ms, self.offset_of_max_timestamp, use_last_slot=True)
         self.store_indexes()
         self.size_bytes, self.next_offset = size_bytes, next_offset
@@ -292,7 +295,7 @@ class Segment:
         """Return the first batch whose last offset is at or above `offset`; None behind the last batch."""
         if offset >= self.next_offset:
             return None
-        if self._tail_offsets and offset >= self._tail_offsets[0]:
+        if self._tail_offsets and offset > self._tail_offsets[0]:
             return self._locate_in_tail(offset)
         self.load_indexes()
         for span in self.batches_from(self.offset_index.lookup(offset).position):
@@ -301,14 +304,13 @@ class Segment:
         return None
 
     def _locate_in_tail(self, offset: int) -> BatchSpan:
-        slot = bisect_right(self._tail_offsets, offset) - 1
+        """Find a batch behind the first of the tail. Its base offset is told as if the log had no gap before it."""
+        slot = bisect_left(self._tail_offsets, offset)
         position = self._tail_positions[slot]
-        is_last = slot + 1 == len(self._tail_positions)
-        end = self.size_bytes if is_last else self._tail_positions[slot + 1]
-        next_offset = self.next_offset if is_last else self._tail_offsets[slot + 1]
-        return BatchSpan(
-            position, end - position, self._tail_offsets[slot], next_offset - 1, NO_TIMESTAMP_MS, CURRENT_MAGIC
-        )
+        end = self._tail_positions[slot + 1] if slot + 1 < len(self._tail_positions) else self.size_bytes
+        base_offset = self._tail_offsets[slot - 1] + 1
+        last_offset = self._tail_offsets[slot]
+        return BatchSpan(position, end - position, base_offset, last_offset, NO_TIMESTAMP_MS, CURRENT_MAGIC)
 
     def position_of(self, offset: int) -> int:
         """Return the position of the batch that holds `offset`; the size of the file behind the last one."""
@@ -342,12 +344,12 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Cut off the batch that holds `offset` and all after it; returns how many bytes that were."""
         self.load_indexes()
+        self.forget_tail()
         span = self.locate(offset)
         removed = 0 if span is None else self.size_bytes - span.position
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
-        self.forget_tail()
         if span is not None:
             self.cut(span.position)
             self.next_offset = max(span.base_offset, self.base_offset)

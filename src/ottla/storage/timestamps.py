@@ -9,7 +9,8 @@ from __future__ import annotations
 from ottla.engine import TimestampOffset
 from ottla.model import NO_LEADER_EPOCH
 from ottla.records.batch import RecordBatch
-from ottla.storage.segment import BatchSpan, Segment
+from ottla.records.legacy import LegacyBatch
+from ottla.storage.segment import CURRENT_MAGIC, BatchSpan, Segment
 
 
 def find_timestamp(segment: Segment, timestamp_ms: int, from_offset: int) -> TimestampOffset | None:
@@ -39,9 +40,11 @@ def find_max_timestamp(segment: Segment) -> TimestampOffset | None:
     return None
 
 
-def _read_batch(segment: Segment, span: BatchSpan) -> RecordBatch:
-    return RecordBatch(segment.file.get().pread(span.size_bytes, span.position))
+def _read_batch(segment: Segment, span: BatchSpan) -> RecordBatch | LegacyBatch:
+    data = segment.file.get().pread(span.size_bytes, span.position)
+    return RecordBatch(data) if span.magic >= CURRENT_MAGIC else LegacyBatch(data)
 
 
-def _epoch_of(batch: RecordBatch) -> int:
-    return max(batch.partition_leader_epoch, NO_LEADER_EPOCH)
+def _epoch_of(batch: RecordBatch | LegacyBatch) -> int:
+    """Return the leader epoch of a batch; older formats have none."""
+    return max(batch.partition_leader_epoch, NO_LEADER_EPOCH) if isinstance(batch, RecordBatch) else NO_LEADER_EPOCH

@@ -1,0 +1,50 @@
+"""Recovery: what a damaged segment keeps, and what a directory is worth after any stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.config.log_config import LogConfig
+from ottla.storage.files import LocalFileSystem
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.producer_state import ProducerStates
+from ottla.storage.recovery import recover_segment
+from ottla.storage.segment import Segment
+from tests.storage.harness import A_DAY_MS, golden_lines
+from tests.storage.producers import describe_producers
+
+FILES = LocalFileSystem()
+
+
+@pytest.mark.parametrize("case", list(golden_lines("iterate")), ids=lambda case: f"{case['id']} {case['note']}")
+def test_recovered_segment_agrees_with_kafka(tmp_path: Path, case: dict[str, Any]) -> None:
+    config = LogConfig(index_interval_bytes=case["indexIntervalBytes"])
+    segment = Segment(FILES, OpenFiles(FILES, 16), str(tmp_path), case["segmentBaseOffset"], config)
+    FILES.write(segment.file.path, bytes.fromhex(case["hex"]))
+    segment.attach(len(case["hex"]) // 2)
+    producers = ProducerStates(A_DAY_MS)
+    epochs = LeaderEpochs(FILES, str(tmp_path / "leader-epoch-checkpoint"))
+
+    removed = recover_segment(segment, producers, epochs)
+
+    expected = case["recover"]
+    assert FILES.size(segment.file.path) == segment.size_bytes
+    if "error" in expected:
+        assert removed > 0  # Kafka gives the segment up; we keep what comes before the impossible offset
+        return
+    assert (removed, segment.size_bytes) == (expected["truncatedBytes"], expected["validBytes"])
+    assert segment.next_offset == expected["nextOffset"]
+    assert segment.max_timestamp_ms == expected["maxTimestamp"]
+    assert segment.offset_of_max_timestamp == expected["offsetOfMaxTimestamp"]
+    assert FILES.read(segment.offset_index.path).hex() == expected["indexHex"]
+    assert FILES.read(segment.time_index.path).hex() == expected["timeIndexHex"]
+    assert describe_producers(producers) == expected["producers"]
+    assert [list(entry) for entry in epochs.entries] == expected["leaderEpochs"]
+    assert [list(txn) for txn in segment.txn_index] == [
+        [txn["producerId"], txn["firstOffset"], txn["lastOffset"], txn["lastStableOffset"]]
+        for txn in expected["abortedTxns"]
+    ]
