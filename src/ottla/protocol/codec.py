@@ -9,10 +9,11 @@ same declarations, take its place unseen. Headers and the size in front of a fra
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final, TypeVar, cast
 
 from ottla.errors import UnsupportedVersion
-from ottla.protocol.plans import StructCodec
+from ottla.protocol.plans import Codec, StructCodec
 from ottla.protocol.primitives import DecodeError, EncodeError, Reader, Writer
 from ottla.protocol.schema import Message, Span, StructType
 
@@ -20,7 +21,13 @@ __all__ = ["DecodeError", "EncodeError", "Message", "decode", "decode_with_end",
 
 M = TypeVar("M", bound=Message)
 
-_plans: Final[dict[StructType, dict[int, StructCodec]]] = {}
+_plans: Final[dict[StructType, dict[int, Codec]]] = {}
+
+FLAT: Final = {
+    "ottla.protocol.messages.fetch": "ottla.protocol.flat.fetch",
+    "ottla.protocol.messages.produce": "ottla.protocol.flat.produce",
+}
+"""Modules whose messages have codecs made by `flatten`."""
 
 
 def decode(cls: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0) -> M:
@@ -37,13 +44,19 @@ def decode_with_end(
     cls: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0
 ) -> tuple[M, int]:
     """Return the message that starts at `position`, and the position after it. Raises as `decode`."""
-    plan = _plan(cls, version)
-    reader = Reader(buffer, position)
+    message, end = _read(_plan(cls, version), buffer, position, windowed=True)
+    return cast(M, message), end
+
+
+def _read(plan: Codec, buffer: bytes | bytearray | memoryview, position: int, *, windowed: bool) -> tuple[object, int]:
+    reader = Reader(buffer, position, windowed=windowed and plan.holds_records)
     try:
         message = plan.read(reader)
     except IndexError:
-        raise DecodeError(f"{cls.__name__} v{version} ends too early") from None
-    return cast(M, message), reader.position
+        if reader.is_partial:
+            return _read(plan, buffer, position, windowed=False)
+        raise DecodeError("the message ends too early") from None
+    return message, reader.absolute_position
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -63,13 +76,21 @@ def encode_parts(message: Message, version: int) -> list[bytes | memoryview | Sp
     return writer.finish()
 
 
-def _plan(cls: StructType, version: int) -> StructCodec:
+def _plan(cls: StructType, version: int) -> Codec:
     versions = _plans.get(cls)
     if versions is None:
         versions = _plans.setdefault(cls, {})
     plan = versions.get(version)
     if plan is None:
-        if version not in cls.SCHEMA.versions:
-            raise UnsupportedVersion(f"{cls.__name__} has no version {version}")
-        plan = versions[version] = StructCodec(cls, version, flexible=version in cls.SCHEMA.flexible)
+        plan = versions[version] = _new_plan(cls, version)
     return plan
+
+
+def _new_plan(cls: StructType, version: int) -> Codec:
+    if version not in cls.SCHEMA.versions:
+        raise UnsupportedVersion(f"{cls.__name__} has no version {version}")
+    flat = FLAT.get(cls.__module__)
+    if flat is None:
+        return StructCodec(cls, version, flexible=version in cls.SCHEMA.flexible)
+    made: Codec = getattr(import_module(flat), cls.__name__ + "Codec")(version)
+    return made

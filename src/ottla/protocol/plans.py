@@ -7,25 +7,22 @@ below it each know one wire type. They are data for one small interpreter, not c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
-
-from mypy_extensions import i16, i32, i64
 
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.primitives import (
-    MAX_STRING_BYTES,
-    DecodeError,
     EncodeError,
     Reader,
     Writer,
-    records_size_bytes,
 )
 from ottla.protocol.schema import Field, Struct, StructType, UnknownTag
 
 
 class Codec(ABC):
-    """Reads and writes one value."""
+    """Reads and writes one value. `holds_records` says that most of its bytes may be records."""
+
+    holds_records = False
 
     @abstractmethod
     def read(self, reader: Reader) -> object: ...
@@ -107,107 +104,68 @@ class Uuid(Codec):
 
 
 class Sized(Codec):
-    """What has a length in front: two or four bytes, or in compact form a varint that is one more."""
+    """What has a length or a count in front."""
 
-    def __init__(self, *, compact: bool, nullable: bool, short: bool = False) -> None:
+    def __init__(self, *, compact: bool, nullable: bool) -> None:
         self.compact = compact
         self.nullable = nullable
-        self.short = short
-
-    def read_length(self, reader: Reader) -> i64:
-        """Return the claimed length, -1 for null. Raises `DecodeError` for null where the field cannot be null."""
-        length: i64
-        if self.compact:
-            length = reader.compact_length()
-        elif self.short:
-            length = i64(reader.int16())
-        else:
-            length = i64(reader.int32())
-        if length < 0:
-            if not self.nullable:
-                raise DecodeError("null, or a negative length, in a field that cannot be null")
-            return -1
-        return length
-
-    def write_length(self, writer: Writer, length: i64) -> None:
-        if self.compact:
-            writer.unsigned_varint(length + 1)
-        elif self.short:
-            writer.int16(i16(length))
-        else:
-            writer.int32(i32(length))
-
-    def write_null(self, writer: Writer) -> None:
-        if not self.nullable:
-            raise EncodeError("null in a field that cannot be null")
-        self.write_length(writer, -1)
 
 
 class String(Sized):
     def read(self, reader: Reader) -> object:
-        length = self.read_length(reader)
-        return None if length < 0 else reader.string(length)
+        return reader.nullable_string(self.compact) if self.nullable else reader.string(self.compact)
 
     def write(self, writer: Writer, value: Any) -> None:
-        if value is None:
-            self.write_null(writer)
-            return
-        text: str = value
-        encoded = text.encode("utf-8")
-        if len(encoded) > MAX_STRING_BYTES:
-            raise EncodeError(f"a string of {len(encoded)} bytes")
-        self.write_length(writer, len(encoded))
-        writer.raw(encoded)
+        if self.nullable:
+            writer.nullable_string(value, self.compact)
+        else:
+            writer.string(value, self.compact)
 
 
 class Octets(Sized):
     def read(self, reader: Reader) -> object:
-        length = self.read_length(reader)
-        return None if length < 0 else reader.take(length)
+        return reader.nullable_octets(self.compact) if self.nullable else reader.octets(self.compact)
 
     def write(self, writer: Writer, value: Any) -> None:
-        if value is None:
-            self.write_null(writer)
-            return
-        octets = value if isinstance(value, bytes) else bytes(value)
-        self.write_length(writer, len(octets))
-        writer.raw(octets)
+        if self.nullable:
+            writer.nullable_octets(value, self.compact)
+        else:
+            writer.octets(value, self.compact)
 
 
 class RecordSet(Sized):
+    holds_records = True
+
     def read(self, reader: Reader) -> object:
-        length = self.read_length(reader)
-        return None if length < 0 else reader.records(length)
+        return reader.nullable_records(self.compact) if self.nullable else reader.records(self.compact)
 
     def write(self, writer: Writer, value: Any) -> None:
-        if value is None:
-            self.write_null(writer)
-            return
-        self.write_length(writer, records_size_bytes(value))
-        writer.records(value)
+        if self.nullable:
+            writer.nullable_records(value, self.compact)
+        else:
+            writer.records(value, self.compact)
 
 
 class Array(Sized):
     def __init__(self, element: Codec, *, compact: bool, nullable: bool) -> None:
         super().__init__(compact=compact, nullable=nullable)
         self.element = element
+        self.holds_records = element.holds_records
 
     def read(self, reader: Reader) -> object:
-        count = self.read_length(reader)
+        count = reader.nullable_count(self.compact) if self.nullable else reader.count(self.compact)
         if count < 0:
             return None
-        reader.check_count(count)
         element = self.element
-        values = []
-        for _ in range(count):
-            values.append(element.read(reader))
-        return values
+        return [element.read(reader) for _ in range(count)]
 
     def write(self, writer: Writer, value: Any) -> None:
-        if value is None:
-            self.write_null(writer)
-            return
-        self.write_length(writer, len(value))
+        if self.nullable:
+            writer.nullable_count(value, self.compact)
+            if value is None:
+                return
+        else:
+            writer.count(value, self.compact)
         element = self.element
         for item in value:
             element.write(writer, item)
@@ -254,6 +212,7 @@ class StructCodec(Codec):
         for field in cls.SCHEMA.fields:
             self.add(field)
         self.tagged = dict(sorted(self.tagged.items()))
+        self.holds_records = any(step.codec.holds_records for step in self.steps)
 
     def add(self, field: Field) -> None:
         if self.version not in field.versions:
@@ -284,20 +243,19 @@ class StructCodec(Codec):
         value.unknown_tags = self.read_tags(reader, value) if self.flexible else ()
         return value
 
-    def read_tags(self, reader: Reader, value: Struct) -> list[UnknownTag] | tuple[()]:
+    def read_tags(self, reader: Reader, value: Struct) -> Sequence[UnknownTag]:
         """Set the known tagged fields; return the others. The claimed size of a known one is not looked at."""
-        count = reader.tag_count()
-        if count == 0:
-            return ()
+        if not self.tagged:
+            return read_unknown_tags(reader)
         unknown: list[UnknownTag] = []
-        for _ in range(count):
-            tag = reader.varint_int32()
+        for _ in range(reader.tag_count()):
+            tag = int(reader.varint_int32())
             size_bytes = reader.varint_int32()
-            step = self.tagged.get(int(tag))
+            step = self.tagged.get(tag)
             if step is not None:
                 setattr(value, step.name, step.codec.read(reader))
             else:
-                unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))
+                unknown.append(UnknownTag(tag, reader.take(size_bytes)))
         return unknown or ()
 
     def write(self, writer: Writer, value: Any) -> None:
@@ -307,36 +265,15 @@ class StructCodec(Codec):
             step.codec.write(writer, getattr(value, step.name))
         for absence in self.absent:
             if not absence.ignorable and getattr(value, absence.name) != absence.default:
-                raise UnsupportedVersion(
-                    f"{self.cls.__name__} has no {absence.name} in version {self.version} of its message"
-                )
-        if self.flexible:
-            self.write_tags(writer, value)
-        elif value.unknown_tags:
-            raise UnsupportedVersion(f"version {self.version} of {self.cls.__name__}'s message has no tagged fields")
-
-    def write_tags(self, writer: Writer, value: Struct) -> None:
-        unknown = value.unknown_tags
-        if not unknown and not self.tagged:
-            writer.unsigned_varint(0)
-            return
-        written: list[tuple[int, bytes]] = []
-        for step in self.tagged.values():
+                raise lacking(absence.name, self.version)
+        tagged: list[tuple[int, bytes]] = []
+        for tag, step in self.tagged.items():
             content = getattr(value, step.name)
             if content != step.default:
                 nested = Writer()
                 step.codec.write(nested, content)
-                written.append((step.tag, nested.merged.getvalue()))
-        written.extend(unknown)
-        writer.unsigned_varint(len(written))
-        previous = -1
-        for tag, data in sorted(written, key=_tag) if unknown else written:
-            if tag <= previous:
-                raise EncodeError(f"tag {tag} twice in {self.cls.__name__}")
-            previous = tag
-            writer.unsigned_varint(tag)
-            writer.unsigned_varint(len(data))
-            writer.raw(data)
+                tagged.append((tag, nested.merged.getvalue()))
+        write_tags(writer, tagged, value.unknown_tags, flexible=self.flexible)
 
 
 class NullableStruct(Codec):
@@ -373,6 +310,50 @@ _PLAIN: Final[dict[str, Codec]] = {
 }
 
 
+def read_unknown_tags(reader: Reader) -> Sequence[UnknownTag]:
+    """Return the tagged fields of a struct that has none of its own."""
+    count = reader.tag_count()
+    if count == 0:
+        return ()
+    unknown: list[UnknownTag] = []
+    for _ in range(count):
+        tag = int(reader.varint_int32())
+        unknown.append(UnknownTag(tag, reader.take(reader.varint_int32())))
+    return unknown
+
+
+def write_unknown_tags(writer: Writer, unknown: Sequence[UnknownTag], *, flexible: bool) -> None:
+    """Write the tagged fields of a struct that has none of its own."""
+    if unknown or not flexible:
+        write_tags(writer, [], unknown, flexible=flexible)
+    else:
+        writer.unsigned_varint(0)
+
+
+def write_tags(
+    writer: Writer, tagged: list[tuple[int, bytes]], unknown: Sequence[UnknownTag], *, flexible: bool
+) -> None:
+    """Write a struct's tagged fields, its own (in order) and those that it only carries, by rising tag."""
+    if not flexible:
+        if unknown:
+            raise UnsupportedVersion("this version has no tagged fields")
+        return
+    if unknown:
+        tagged = sorted([*tagged, *unknown], key=_tag)
+    writer.unsigned_varint(len(tagged))
+    previous = -1
+    for tag, data in tagged:
+        if tag <= previous:
+            raise EncodeError(f"tag {tag} twice in one struct")
+        previous = tag
+        writer.tag(tag, data)
+
+
+def lacking(name: str, version: int) -> UnsupportedVersion:
+    """Return the error for a field that is set, must not be dropped, and is not in the version."""
+    return UnsupportedVersion(f"version {version} has no {name}")
+
+
 def _tag(pair: tuple[int, bytes]) -> int:
     return pair[0]
 
@@ -390,7 +371,7 @@ def codec_for(field: Field, version: int, *, flexible: bool) -> Codec:
     if field.type == "array":
         return Array(_element_codec(field.of, version, flexible=flexible), compact=compact, nullable=nullable)
     if field.type == "string":
-        return String(compact=compact, nullable=nullable, short=True)
+        return String(compact=compact, nullable=nullable)
     if field.type == "bytes":
         return Octets(compact=compact, nullable=nullable)
     return RecordSet(compact=compact, nullable=nullable)

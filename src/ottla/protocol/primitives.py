@@ -6,12 +6,12 @@ are not UTF-8 are replaced. Every claimed length or count is compared with the b
 made for it.
 
 Reading too far raises `IndexError` here, which `codec` turns into `DecodeError` in one place: the common reads need no
-check of their own. Which field has which type is `plans`' affair.
+check of their own. Which field has which type is decided by the declarations; `plans` and `flat` call what is here.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from librt.strings import (
     BytesWriter,
@@ -34,6 +34,10 @@ MAX_TAG_COUNT: Final = 10_000
 MAX_VARINT_BYTES: Final = 5
 UUID_BYTES: Final = 16
 
+WINDOW_BYTES: Final = 4096
+"""How much of a large buffer is copied at a time where records, which are not read, are most of it."""
+LOW_WINDOW_BYTES: Final = 512
+
 
 class DecodeError(ValueError):
     """Bytes that are not the message they are said to be."""
@@ -44,17 +48,44 @@ class EncodeError(ValueError):
 
 
 class Reader:
-    """A position in the bytes of one message."""
+    """A position in the bytes of one message.
 
-    def __init__(self, buffer: bytes | bytearray | memoryview, position: int) -> None:
-        """A buffer other than bytes is copied once; records stay views of the buffer itself."""
+    Numbers are read from `data`, a copy of the buffer (or the buffer itself where that is bytes). With `windowed` only
+    the next few kilobytes are copied, and again behind each records field: a large Produce request is then read without
+    copying its records. A window that ends too early raises `IndexError` like a buffer that does; `is_partial` tells
+    them apart, and whoever decodes starts again without windows.
+    """
+
+    def __init__(self, buffer: bytes | bytearray | memoryview, position: int, *, windowed: bool = False) -> None:
         self.buffer = buffer
-        self.data = buffer if isinstance(buffer, bytes) else bytes(buffer)
-        self.end: i64 = len(self.data)
+        self.origin: i64 = 0
         self.position: i64 = position
+        self.end: i64 = len(buffer)
+        self.is_partial = False
+        if isinstance(buffer, bytes):
+            self.data = buffer
+        elif windowed and self.end - self.position > WINDOW_BYTES:
+            self.data = b""
+            self.move_window()
+        else:
+            self.data = bytes(buffer)
+
+    def move_window(self) -> None:
+        """Copy what comes next. `position` and `end` count from `origin`, where the copy begins."""
+        self.origin += self.position
+        self.end -= self.position
+        self.position = 0
+        self.is_partial = self.end > WINDOW_BYTES
+        self.data = bytes(memoryview(self.buffer)[self.origin : self.origin + WINDOW_BYTES])
+
+    @property
+    def absolute_position(self) -> int:
+        return int(self.origin + self.position)
 
     def boolean(self) -> bool:
-        return self.int8() != 0
+        value = self.data[self.position]
+        self.position += 1
+        return value != 0
 
     def int8(self) -> i64:
         value: i64 = self.data[self.position]
@@ -92,52 +123,98 @@ class Reader:
 
     def unsigned_varint(self) -> i64:
         """Return the 32 bits as an unsigned number."""
-        value: i64 = 0
-        shift: i64 = 0
-        while shift < 7 * MAX_VARINT_BYTES:
-            byte: i64 = self.data[self.position]
+        byte: i64 = self.data[self.position]
+        self.position += 1
+        value = byte & 0x7F
+        shift: i64 = 7
+        while byte >= 0x80:
+            if shift >= 7 * MAX_VARINT_BYTES:
+                raise DecodeError("a varint of more than 5 bytes")
+            byte = self.data[self.position]
             self.position += 1
             value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value & 0xFFFFFFFF
             shift += 7
-        raise DecodeError("a varint of more than 5 bytes")
+        return value & 0xFFFFFFFF
 
     def varint_int32(self) -> i64:
         """Return the 32 bits of an unsigned varint as Kafka uses them: signed."""
         value = self.unsigned_varint()
         return value - 0x100000000 if value >= 0x80000000 else value
 
-    def compact_length(self) -> i64:
-        """Return a length that is stored plus one; below zero for null."""
+    def nullable_length(self, compact: bool) -> i64:
+        """Return a claimed length or count; below zero for null. Compact ones are stored plus one."""
+        if not compact:
+            return i64(self.int32())
         value = self.unsigned_varint() - 1
         return value - 0x100000000 if value >= 0x80000000 else value
 
+    def length(self, compact: bool) -> i64:
+        """Return a claimed length or count. Raises `DecodeError` for null."""
+        value = self.nullable_length(compact)
+        if value < 0:
+            raise DecodeError("null, or a negative length, in a field that cannot be null")
+        return value
+
     def take(self, size_bytes: i64) -> bytes:
         """Return a copy of the next bytes. Raises `DecodeError` when there are not so many."""
-        if size_bytes < 0 or size_bytes > self.end - self.position:
-            raise DecodeError(f"{size_bytes} bytes are claimed where {self.end - self.position} are left")
         start = self.position
+        if size_bytes < 0 or size_bytes > self.end - start:
+            raise DecodeError(f"{size_bytes} bytes are claimed where {self.end - start} are left")
         self.position = start + size_bytes
+        if self.is_partial and self.position > len(self.data):
+            raise IndexError("the window ends")
         return self.data[start : self.position]
 
-    def string(self, length_bytes: i64) -> str:
-        if length_bytes > MAX_STRING_BYTES:
-            raise DecodeError(f"a string of {length_bytes} bytes")
-        return self.take(length_bytes).decode("utf-8", "replace")
+    def nullable_string(self, compact: bool) -> str | None:
+        length = self.nullable_length(True) if compact else i64(self.int16())
+        if length < 0:
+            return None
+        if length > MAX_STRING_BYTES:
+            raise DecodeError(f"a string of {length} bytes")
+        return self.take(length).decode("utf-8", "replace")
 
-    def records(self, size_bytes: i64) -> memoryview:
+    def string(self, compact: bool) -> str:
+        value = self.nullable_string(compact)
+        if value is None:
+            raise DecodeError("null, or a negative length, in a string that cannot be null")
+        return value
+
+    def nullable_octets(self, compact: bool) -> bytes | None:
+        length = self.nullable_length(compact)
+        return None if length < 0 else self.take(length)
+
+    def octets(self, compact: bool) -> bytes:
+        return self.take(self.length(compact))
+
+    def nullable_records(self, compact: bool) -> memoryview | None:
+        size_bytes = self.nullable_length(compact)
+        return None if size_bytes < 0 else self.view(size_bytes)
+
+    def records(self, compact: bool) -> memoryview:
+        return self.view(self.length(compact))
+
+    def view(self, size_bytes: i64) -> memoryview:
         """Return a view of the next bytes. Raises `DecodeError` when there are not so many."""
         if size_bytes > self.end - self.position:
             raise DecodeError(f"records of {size_bytes} bytes are claimed where {self.end - self.position} are left")
-        start = self.position
-        self.position = start + size_bytes
-        return memoryview(self.buffer)[start : self.position]
+        start = self.origin + self.position
+        self.position += size_bytes
+        if self.is_partial and self.position + LOW_WINDOW_BYTES > len(self.data):
+            self.move_window()
+        return memoryview(self.buffer)[start : start + size_bytes]
 
-    def check_count(self, count: i64) -> None:
-        """Check an array's claimed count: every element takes at least a byte."""
+    def nullable_count(self, compact: bool) -> i64:
+        """Return an array's count, below zero for null. Every element takes at least a byte, and so must be there."""
+        count = self.nullable_length(compact)
         if count > self.end - self.position or count > MAX_ARRAY_COUNT:
             raise DecodeError(f"{count} elements are claimed where {self.end - self.position} bytes are left")
+        return count
+
+    def count(self, compact: bool) -> i64:
+        count = self.nullable_count(compact)
+        if count < 0:
+            raise DecodeError("null, or a negative count, in an array that cannot be null")
+        return count
 
     def tag_count(self) -> i64:
         count = self.varint_int32()
@@ -202,31 +279,94 @@ class Writer:
 
     def unsigned_varint(self, value: i64) -> None:
         """Write the low 32 bits, so that a negative number takes 5 bytes."""
-        value &= 0xFFFFFFFF
-        while value > 0x7F:
-            self.merged.append(int(value & 0x7F | 0x80))
-            value >>= 7
-        self.merged.append(int(value))
+        rest = value & 0xFFFFFFFF
+        while rest > 0x7F:
+            self.merged.append(int(rest & 0x7F | 0x80))
+            rest >>= 7
+        self.merged.append(int(rest))
 
-    def raw(self, value: bytes) -> None:
-        self.merged.write(value)
+    def length(self, value: i64, compact: bool) -> None:
+        """Write a length or a count; -1 is null."""
+        if compact:
+            self.unsigned_varint(value + 1)
+        else:
+            write_i32_be(self.merged, i32(value))
 
-    def records(self, value: Records) -> None:
+    def nullable_string(self, value: str | None, compact: bool) -> None:
+        if value is not None:
+            self.string(value, compact)
+        elif compact:
+            self.unsigned_varint(0)
+        else:
+            write_i16_be(self.merged, -1)
+
+    def string(self, value: str | None, compact: bool) -> None:
+        if value is None:
+            raise EncodeError("null in a string that cannot be null")
+        encoded = value.encode("utf-8")
+        size_bytes: i64 = len(encoded)
+        if size_bytes > MAX_STRING_BYTES:
+            raise EncodeError(f"a string of {size_bytes} bytes")
+        if compact:
+            self.unsigned_varint(size_bytes + 1)
+        else:
+            write_i16_be(self.merged, i16(size_bytes))
+        self.merged.write(encoded)
+
+    def nullable_octets(self, value: bytes | memoryview | None, compact: bool) -> None:
+        if value is None:
+            self.length(-1, compact)
+        else:
+            self.octets(value, compact)
+
+    def octets(self, value: bytes | memoryview | None, compact: bool) -> None:
+        if value is None:
+            raise EncodeError("null in bytes that cannot be null")
+        octets = value if isinstance(value, bytes) else bytes(value)
+        self.length(len(octets), compact)
+        self.merged.write(octets)
+
+    def nullable_records(self, value: Records | None, compact: bool) -> None:
+        if value is None:
+            self.length(-1, compact)
+        else:
+            self.records(value, compact)
+
+    def records(self, value: Records | None, compact: bool) -> None:
         """Put record batches between the merged parts, uncopied."""
-        if len(self.merged):
-            self.parts.append(self.merged.getvalue())
-            self.merged = BytesWriter()
+        if value is None:
+            raise EncodeError("null in records that cannot be null")
+        self.length(records_size_bytes(value), compact)
+        self.parts.append(self.merged.getvalue())
+        self.merged = BytesWriter()
         if isinstance(value, (bytes, memoryview)):
             self.parts.append(value)
         else:
             self.parts.extend(value)
+
+    def nullable_count(self, value: list[Any] | None, compact: bool) -> None:
+        self.length(-1 if value is None else len(value), compact)
+
+    def count(self, value: list[Any] | None, compact: bool) -> None:
+        if value is None:
+            raise EncodeError("null in an array that cannot be null")
+        self.length(len(value), compact)
+
+    def tag(self, tag: int, content: bytes) -> None:
+        """Write one tagged field, whose number of bytes stands before its content."""
+        self.unsigned_varint(tag)
+        self.unsigned_varint(len(content))
+        self.merged.write(content)
 
 
 def records_size_bytes(value: Records) -> int:
     """Return how many bytes record batches have together, however they are held."""
     if isinstance(value, (bytes, memoryview)):
         return part_size_bytes(value)
-    return sum([part_size_bytes(part) for part in value])
+    size_bytes = 0
+    for part in value:
+        size_bytes += part_size_bytes(part)
+    return size_bytes
 
 
 def part_size_bytes(part: bytes | memoryview | Span) -> int:

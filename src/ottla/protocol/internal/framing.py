@@ -59,8 +59,7 @@ def encode_metadata_record(record: Message, version: int) -> bytes:
     writer.unsigned_varint(METADATA_FRAME_VERSION)
     writer.unsigned_varint(_record_type(record))
     writer.unsigned_varint(version)
-    writer.raw(encode(record, version))
-    return writer.merged.getvalue()
+    return writer.merged.getvalue() + encode(record, version)
 
 
 def decode_metadata_record(data: bytes | memoryview) -> Message | RawRecord:
