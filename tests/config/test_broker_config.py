@@ -106,6 +106,7 @@ def test_what_binds_every_address_is_advertised_under_a_name_that_the_server_fin
         ({"group.consumer.session.timeout.ms": "1"}, r"group\.consumer\.min\.session\.timeout\.ms"),
         ({"ottla.flush.policy": "never"}, r"none of \[fsync, os\]"),
         ({"compression.type": "lzma"}, "none of"),
+        ({"log.roll.ms": "0"}, r"log\.roll\.ms: 0 lies outside"),
         ({"max.connections.per.ip.overrides": "10.0.0.1"}, "address:number"),
     ],
 )

@@ -55,6 +55,14 @@ def test_a_dynamic_value_of_a_stronger_synonym_beats_the_file() -> None:
     )
 
 
+def test_a_stored_value_that_is_no_longer_allowed_counts_as_not_set() -> None:
+    broker = BrokerConfig.from_properties({"log.segment.bytes": "2097152", "log.roll.ms": "9"})
+    dynamic = {"log.roll.ms": "0"}
+    resolved = LogConfig.resolve(broker, dynamic, {"segment.bytes": "1000", "gone.in.kafka.four": "1"})
+    assert resolved.segment_bytes == 2_097_152
+    assert resolved.segment_ms == 9
+
+
 def test_policies_and_timestamp_types_come_as_what_they_are() -> None:
     resolved = LogConfig.resolve(
         DEFAULTS, {}, {"cleanup.policy": "compact,delete,compact", "message.timestamp.type": "LogAppendTime"}

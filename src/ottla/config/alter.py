@@ -193,6 +193,9 @@ def _validate_broker(name: str, values: Mapping[str, str]) -> None:
             # Eligible leader replicas (KIP-966) need one value for the whole cluster.
             raise InvalidConfig(f"{key} is set for all brokers or for a topic, not for one broker")
         try:
-            setting.parse(text)
+            value = setting.parse(text)
+            # What is handed down to topics must be allowed there.
+            for topic_config in setting.topic_configs:
+                TOPIC_SETTINGS[topic_config].check(key, value)
         except ConfigError as error:
             raise InvalidRequest(str(error)) from None

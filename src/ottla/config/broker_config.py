@@ -16,6 +16,7 @@ from typing import Final
 from ottla.config.broker_settings import BROKER_SETTINGS
 from ottla.config.listeners import Listener, check_ports, parse_listeners, parse_protocol_map
 from ottla.config.setting import Scope
+from ottla.config.topic_settings import TOPIC_SETTINGS
 from ottla.config.values import ConfigError, Value
 
 __all__ = ["BrokerConfig", "ConfigError", "environment_properties", "parse_overrides"]
@@ -217,11 +218,20 @@ class BrokerConfig:
             value = self.explicit(name)
             if isinstance(value, int) and (value == 0 or value < -1):
                 raise ConfigError(f"{name}: {value} is neither -1 (no limit) nor above 0")
+        self._check_topic_defaults()
         self._check_order("group.min.session.timeout.ms", "group.max.session.timeout.ms")
         for kind in ("consumer", "share", "streams"):
             for middle in ("session.timeout", "heartbeat.interval", "assignment.interval"):
                 self._check_order(f"group.{kind}.min.{middle}.ms", f"group.{kind}.{middle}.ms")
                 self._check_order(f"group.{kind}.{middle}.ms", f"group.{kind}.max.{middle}.ms")
+
+    def _check_topic_defaults(self) -> None:
+        """What is handed down to topics must be allowed there, though Kafka gives some of it no rule of its own."""
+        for setting in TOPIC_SETTINGS.values():
+            for name, factor in setting.synonyms:
+                value = self.explicit(name)
+                if value is not None and factor == 1:
+                    setting.check(name, value)
 
     def _check_order(self, smaller: str, larger: str) -> None:
         if self.integer(smaller) > self.integer(larger):

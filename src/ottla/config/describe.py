@@ -114,7 +114,7 @@ def describe_broker_default(layers: BrokerLayers, keys: Collection[str] | None =
         if keys and name not in keys:
             continue
         setting = BROKER_SETTINGS.get(name) or DYNAMIC_ONLY_SETTINGS.get(name)
-        value = None if setting is None or setting.sensitive else setting.format(setting.parse(text))
+        value = None if setting is None else _shown(setting, text)
         synonym = ConfigSynonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)
         entries.append(_entry(name, setting, value, ConfigSource.DYNAMIC_DEFAULT_BROKER, [synonym]))
     return entries
@@ -140,7 +140,7 @@ def _describe_scope(
             continue
         synonyms: list[ConfigSynonym] = []
         if name in overrides:
-            synonyms.append(ConfigSynonym(name, setting.format(setting.parse(overrides[name])), source))
+            synonyms.append(ConfigSynonym(name, _shown(setting, overrides[name]), source))
         behind = list(_broker_synonyms(setting.synonyms, layers))
         synonyms += behind
         if not behind:
@@ -184,7 +184,10 @@ def _broker_synonyms(synonyms: Sequence[Synonym], layers: BrokerLayers) -> Itera
 
 
 def _shown(setting: Setting, text: str) -> str | None:
-    return None if setting.sensitive else setting.format(setting.parse(text))
+    if setting.sensitive:
+        return None
+    value = setting.parse_stored(text)
+    return text if value is None else setting.format(value)
 
 
 def _in_unit(setting: Setting, behind: Sequence[ConfigSynonym]) -> str | None:

@@ -15,7 +15,7 @@ from ottla.config.broker_config import BrokerConfig
 from ottla.config.broker_settings import BROKER_SETTINGS
 from ottla.config.setting import Setting
 from ottla.config.topic_settings import TOPIC_SETTINGS
-from ottla.config.values import INT64_MAX, Value
+from ottla.config.values import INT64_MAX, ConfigError, Value
 from ottla.model import TimestampType
 
 TIMESTAMP_TYPES: Final = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
@@ -69,12 +69,14 @@ class LogConfig:
         """Return the settings of a topic: its overrides, else the broker's, else the defaults.
 
         `dynamic` are broker settings changed at run time, one broker's over the cluster's; they come before those of
-        the configuration file. Raises `ConfigError` where a text has the wrong form.
+        the configuration file. A stored text that is not allowed (any more) counts as not set.
         """
         values: dict[str, Any] = {}
         for setting in TOPIC_SETTINGS.values():
             text = overrides.get(setting.name)
-            value = setting.parse(text) if text is not None else _inherited(setting, broker, dynamic)
+            value = None if text is None else setting.parse_stored(text)
+            if value is None:
+                value = _inherited(setting, broker, dynamic)
             values[setting.name.replace(".", "_")] = value
         values["cleanup_policy"] = frozenset(values["cleanup_policy"])
         values["message_timestamp_type"] = TIMESTAMP_TYPES[values["message_timestamp_type"]]
@@ -85,9 +87,18 @@ def _inherited(setting: Setting, broker: BrokerConfig, dynamic: Mapping[str, str
     """The value of the first synonym that is set, in the topic setting's own unit."""
     for synonym in setting.synonyms:
         text = dynamic.get(synonym.name)
-        value = broker.explicit(synonym.name) if text is None else BROKER_SETTINGS[synonym.name].parse(text)
+        changed = None if text is None else _allowed(setting, BROKER_SETTINGS[synonym.name].parse_stored(text))
+        value = broker.explicit(synonym.name) if changed is None else changed
         if isinstance(value, int) and not isinstance(value, bool):
             return synonym.in_our_unit(value)
         if value is not None:
             return value
     return setting.effective_default
+
+
+def _allowed(setting: Setting, value: Value) -> Value:
+    """The value if a topic may have it. Only settings in the topic's own unit are dynamic, so none is converted."""
+    try:
+        return None if value is None else setting.check(setting.name, value)
+    except ConfigError:
+        return None

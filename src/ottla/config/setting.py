@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.config.validators import Validator
-from ottla.config.values import ConfigType, Value, format_value, parse_value
+from ottla.config.values import ConfigError, ConfigType, Value, format_value, parse_value
 
 BOOLEAN: Final = ConfigType.BOOLEAN
 STRING: Final = ConfigType.STRING
@@ -141,8 +141,22 @@ class Setting:
 
     def parse(self, text: str) -> Value:
         """Return the typed value of a text. Raises `ConfigError` when it has the wrong form or is not allowed."""
-        value = parse_value(self.name, self.type, text)
-        return value if self.validator is None else self.validator.check(self.name, value)
+        return self.check(self.name, parse_value(self.name, self.type, text))
+
+    def parse_stored(self, text: str) -> Value:
+        """Return the value of a text that was stored earlier, None where it is no longer allowed.
+
+        What was taken by an older version may be refused by this one (KIP-1030 raised several lower limits), and must
+        not keep a broker from starting.
+        """
+        try:
+            return self.parse(text)
+        except ConfigError:
+            return None
+
+    def check(self, name: str, value: Value) -> Value:
+        """Return the value to use if it is allowed. Raises `ConfigError` that blames `name`, a synonym perhaps."""
+        return value if self.validator is None else self.validator.check(name, value)
 
     def format(self, value: Value) -> str | None:
         """Return Kafka's text form of a typed value, None for None."""

@@ -1,0 +1,96 @@
+"""Sides of altering that the recorded conversations do not show."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.config.alter import (
+    ConfigChange,
+    Operation,
+    Resource,
+    ResourceType,
+    alter_incrementally,
+    check_resource,
+    replace_all,
+)
+from ottla.config.broker_config import BrokerConfig
+from ottla.errors import InvalidConfig, InvalidRequest, KafkaError
+
+BROKER = BrokerConfig.from_properties({})
+TOPIC = Resource(ResourceType.TOPIC, "t")
+THIS_BROKER = Resource(ResourceType.BROKER, "1")
+ALL_BROKERS = Resource(ResourceType.BROKER, "")
+
+
+def setting(resource: Resource, name: str, value: str, current: dict[str, str] | None = None) -> dict[str, str | None]:
+    return alter_incrementally(resource, current or {}, [ConfigChange(name, Operation.SET, value)], BROKER)
+
+
+def test_what_stays_the_same_is_not_recorded_except_of_brokers() -> None:
+    assert setting(TOPIC, "retention.ms", "5", {"retention.ms": "5"}) == {}
+    assert setting(THIS_BROKER, "log.retention.ms", "5", {"log.retention.ms": "5"}) == {"log.retention.ms": "5"}
+
+
+def test_the_whole_of_what_a_topic_would_have_is_checked() -> None:
+    with pytest.raises(InvalidConfig, match="above"):
+        setting(TOPIC, "min.compaction.lag.ms", "6", {"max.compaction.lag.ms": "5"})
+
+
+def test_replacing_removes_what_is_not_named() -> None:
+    changes = replace_all(TOPIC, {"retention.ms": "5", "segment.ms": "6"}, {"segment.ms": "6", "flush.ms": "7"}, BROKER)
+    assert changes == {"flush.ms": "7", "retention.ms": None}
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "value", "error"),
+    [
+        (THIS_BROKER, "num.partitions", "3", InvalidRequest),
+        (ALL_BROKERS, "num.partitions", "3", InvalidRequest),
+        (ALL_BROKERS, "ssl.keystore.location", "/k", InvalidRequest),
+        (THIS_BROKER, "log.retention.ms", "never", InvalidRequest),
+        (ALL_BROKERS, "log.roll.ms", "0", InvalidRequest),
+        (THIS_BROKER, "min.insync.replicas", "2", InvalidConfig),
+        (THIS_BROKER, "ottla.flush.policy", "os", InvalidRequest),
+        (Resource(ResourceType.BROKER_LOGGER, "1"), "root", "DEBUG", InvalidRequest),
+        (Resource(ResourceType.GROUP, "g"), "consumer.heartbeat.interval.ms", "46000", InvalidConfig),
+        (Resource(ResourceType.GROUP, "g"), "share.delivery.count.limit", "11", InvalidConfig),
+        (Resource(ResourceType.GROUP, "g"), "share.auto.offset.reset", "by_duration:-PT1S", InvalidConfig),
+        (Resource(ResourceType.CLIENT_METRICS, "m"), "match", "client_id=(", InvalidConfig),
+        (Resource(ResourceType.CLIENT_METRICS, "m"), "interval.ms", "3600001", InvalidRequest),
+    ],
+)
+def test_refused(resource: Resource, name: str, value: str, error: type[KafkaError]) -> None:
+    with pytest.raises(error):
+        setting(resource, name, value)
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "value"),
+    [
+        (THIS_BROKER, "ssl.keystore.location", "/k"),
+        (THIS_BROKER, "log.retention.ms", "5"),
+        (ALL_BROKERS, "log.retention.ms", "5"),
+        (ALL_BROKERS, "leader.replication.throttled.rate", "5"),
+        (Resource(ResourceType.GROUP, "g"), "share.auto.offset.reset", "by_duration:PT1H30M"),
+        (Resource(ResourceType.CLIENT_METRICS, "m"), "match", "client_id=a.*,client_source_port=90..\\d"),
+    ],
+)
+def test_taken(resource: Resource, name: str, value: str) -> None:
+    assert setting(resource, name, value) == {name: value}
+
+
+def test_lists_grow_from_and_shrink_to_what_is_set() -> None:
+    current = {"leader.replication.throttled.replicas": "0:1,1:1"}
+    name = "leader.replication.throttled.replicas"
+    grown = alter_incrementally(TOPIC, current, [ConfigChange(name, Operation.APPEND, "1:1, 2:1")], BROKER)
+    assert grown == {name: "0:1,1:1,2:1"}
+    shrunk = alter_incrementally(TOPIC, current, [ConfigChange(name, Operation.SUBTRACT, "0:1,9:9")], BROKER)
+    assert shrunk == {name: "1:1"}
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name"), [(77, "x"), (2, ""), (4, "2"), (4, "x"), (8, ""), (16, ""), (32, "")]
+)
+def test_impossible_resources(resource_type: int, name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        check_resource(resource_type, name, node_id=1)
