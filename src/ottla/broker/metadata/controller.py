@@ -183,7 +183,7 @@ class MetadataController:
     def create_partitions(
         self, topics: Sequence[GrownTopic], *, validate_only: bool = False
     ) -> Committed[CreatePartitionsAnswer]:
-        """Give topics more partitions."""
+        """Give topics more partitions. Raises `PolicyViolation` for a request that is too large as a whole."""
         decision = decide_create_partitions(self._state, topics, directory_id=self._identity.directory_id)
         return self._commit(decision, validate_only=validate_only)
 

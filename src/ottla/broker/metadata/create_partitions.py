@@ -40,7 +40,11 @@ CreatePartitionsAnswer = Mapping[str, KafkaError | None]
 def decide_create_partitions(
     view: MetadataView, topics: Sequence[GrownTopic], *, directory_id: bytes
 ) -> Decision[CreatePartitionsAnswer]:
-    """Decide a whole request. The answer has None where a topic grows."""
+    """Decide a whole request. The answer has None where a topic grows.
+
+    Raises `PolicyViolation` when it asks for too many partitions at once.
+    """
+    _check_total_partitions(view, topics)
     counts = Counter(topic.name for topic in topics)
     answer: dict[str, KafkaError | None] = {}
     records: list[MetadataRecord] = []
@@ -56,6 +60,17 @@ def decide_create_partitions(
     return Decision(records, answer)
 
 
+def _check_total_partitions(view: MetadataView, topics: Sequence[GrownTopic]) -> None:
+    total = 0
+    for asked in topics:
+        topic = view.topic(asked.name)
+        total += max(asked.count - (0 if topic is None else len(topic.partitions)), 0)
+    if total > MAX_PARTITIONS_PER_REQUEST:
+        raise PolicyViolation(
+            f"One request can add {MAX_PARTITIONS_PER_REQUEST} partitions; this one asks for {total}."
+        )
+
+
 def _grow(view: MetadataView, request: GrownTopic, directory_id: bytes) -> list[MetadataRecord]:
     topic = view.topic(request.name)
     if topic is None:
@@ -65,8 +80,6 @@ def _grow(view: MetadataView, request: GrownTopic, directory_id: bytes) -> list[
         raise InvalidPartitions(f"The topic has {first} partitions, which is more than the {request.count} asked for.")
     if request.count == first:
         raise InvalidPartitions(f"The topic has {first} partitions already.")
-    if request.count - first > MAX_PARTITIONS_PER_REQUEST:
-        raise PolicyViolation(f"One request can create {MAX_PARTITIONS_PER_REQUEST} partitions.")
     return [
         partition_record(topic.topic_id, new_partition(first + number, brokers, directory_id))
         for number, brokers in enumerate(_assignments(view, topic, request))

@@ -18,7 +18,7 @@ from ottla.broker.metadata.image import MetadataView
 from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, TopicRecord
 from ottla.broker.metadata.state import partition_record
-from ottla.broker.metadata.topic_names import check_topic_name, collision_key
+from ottla.broker.metadata.topic_names import check_topic_name
 from ottla.config.alter import ResourceType
 from ottla.errors import (
     InvalidConfig,
@@ -89,19 +89,17 @@ def decide_create_topics(
     counts = Counter(topic.name for topic in topics)
     answer: dict[str, CreatedTopic | KafkaError] = {}
     records: list[MetadataRecord] = []
-    taken: dict[str, str] = {}
     for topic in topics:
         if topic.name in answer:
             continue
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequest(f"The request names the topic {topic.name} more than once.")
-            _check_name(view, topic.name, taken)
+            _check_name(view, topic.name)
             created, topic_records = _create_topic(view, topic, placement, check_configs, new_topic_id())
         except KafkaError as error:
             answer[topic.name] = error
         else:
-            taken[collision_key(topic.name)] = topic.name
             answer[topic.name] = created
             records += topic_records
     return Decision(records, answer)
@@ -120,14 +118,12 @@ def _check_total_partitions(topics: Sequence[NewTopic], placement: TopicPlacemen
         )
 
 
-def _check_name(view: MetadataView, name: str, taken: Mapping[str, str]) -> None:
+def _check_name(view: MetadataView, name: str) -> None:
+    """Names within one request may collide with each other: Kafka looks at existing topics only."""
     if name == METADATA_TOPIC:
         raise InvalidRequest(f"The topic {METADATA_TOPIC} belongs to the cluster and cannot be created.")
     check_topic_name(name)
-    rivals = list(view.colliding_topics(name))
-    if collision_key(name) in taken:
-        # Kafka looks at existing topics only and would make both; their metrics would then be one another's.
-        rivals.append(taken[collision_key(name)])
+    rivals = view.colliding_topics(name)
     if rivals:
         raise InvalidTopicException(f"The topic name '{name}' collides with {', '.join(rivals)}.")
     if view.topic(name) is not None:

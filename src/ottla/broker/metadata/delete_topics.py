@@ -5,8 +5,7 @@ Pure. A topic's settings go with its record; its partitions' files are the broke
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ottla.broker.metadata.decision import Decision
@@ -34,51 +33,60 @@ class DeletedTopic:
 
 
 def decide_delete_topics(view: MetadataView, references: Sequence[TopicReference]) -> Decision[list[DeletedTopic]]:
-    """Decide a whole request. A topic that is named more than once, in whatever way, is not deleted."""
-    topics = [_find_topic(view, reference) for reference in references]
-    times = Counter(_identity(reference, topic) for reference, topic in zip(references, topics, strict=True))
-    answer: dict[object, DeletedTopic] = {}
-    records: list[MetadataRecord] = []
-    for reference, topic in zip(references, topics, strict=True):
-        identity = _identity(reference, topic)
-        if times[identity] > 1:
-            answer[identity] = _repeated(reference, answer.get(identity))
-            continue
-        try:
-            found = _check_reference(reference, topic)
-        except KafkaError as error:
-            answer[identity] = DeletedTopic(reference.name, reference.topic_id, error)
+    """Decide a whole request. A topic that is named twice, by name or id, is not deleted, and has one row."""
+    answer: list[DeletedTopic] = []
+    asked: list[TopicReference] = []
+    for reference in references:
+        error = reference_error(reference)
+        if error is None:
+            asked.append(reference)
         else:
-            answer[identity] = DeletedTopic(found.name, found.topic_id)
-            records.append(RemoveTopicRecord(topic_id=found.topic_id))
-    return Decision(records, list(answer.values()))
+            answer.append(DeletedTopic(reference.name, reference.topic_id, error))
+    records: list[MetadataRecord] = []
+    for reference, error in _without_repeats(view, asked):
+        topic = None if error is not None else _find_topic(view, reference)
+        if topic is None:
+            answer.append(DeletedTopic(reference.name, reference.topic_id, error or _unknown(reference)))
+        else:
+            answer.append(DeletedTopic(topic.name, topic.topic_id))
+            records.append(RemoveTopicRecord(topic_id=topic.topic_id))
+    return Decision(records, answer)
+
+
+def reference_error(reference: TopicReference) -> KafkaError | None:
+    """Return why a reference names no topic at all, None when it does."""
+    if reference.name is None and reference.topic_id == ZERO_TOPIC_ID:
+        return InvalidRequest("Neither a topic's name nor its id was given.")
+    if reference.name is not None and reference.topic_id != ZERO_TOPIC_ID:
+        return InvalidRequest("A topic's name and its id cannot be given together.")
+    return None
+
+
+def _without_repeats(
+    view: MetadataView, references: Sequence[TopicReference]
+) -> Iterator[tuple[TopicReference, KafkaError | None]]:
+    """Yield each topic once: as it was named, or with all its names and the error when it was named repeatedly."""
+    groups: dict[object, list[TopicReference]] = {}
+    for reference in references:
+        topic = _find_topic(view, reference)
+        groups.setdefault(reference if topic is None else topic.topic_id, []).append(reference)
+    for group in groups.values():
+        if len(group) == 1:
+            yield group[0], None
+        else:
+            names = [reference.name for reference in group if reference.name is not None]
+            ids = [reference.topic_id for reference in group if reference.topic_id != ZERO_TOPIC_ID]
+            merged = TopicReference(names[0] if names else None, ids[0] if ids else ZERO_TOPIC_ID)
+            yield merged, InvalidRequest("The request names this topic more than once.")
 
 
 def _find_topic(view: MetadataView, reference: TopicReference) -> TopicImage | None:
-    if reference.topic_id != ZERO_TOPIC_ID:
-        return view.topic_by_id(reference.topic_id)
-    return None if reference.name is None else view.topic(reference.name)
+    if reference.name is not None:
+        return view.topic(reference.name)
+    return view.topic_by_id(reference.topic_id)
 
 
-def _identity(reference: TopicReference, topic: TopicImage | None) -> object:
-    return topic.topic_id if topic is not None else reference
-
-
-def _repeated(reference: TopicReference, earlier: DeletedTopic | None) -> DeletedTopic:
-    """The one row of a topic that is named several times shows every name and id that it was called by."""
-    name = reference.name if earlier is None or reference.name is not None else earlier.name
-    topic_id = reference.topic_id if earlier is None or reference.topic_id != ZERO_TOPIC_ID else earlier.topic_id
-    return DeletedTopic(name, topic_id, InvalidRequest("The request names this topic more than once."))
-
-
-def _check_reference(reference: TopicReference, topic: TopicImage | None) -> TopicImage:
-    by_id = reference.topic_id != ZERO_TOPIC_ID
-    if reference.name is None and not by_id:
-        raise InvalidRequest("Neither a topic's name nor its id was given.")
-    if reference.name is not None and by_id:
-        raise InvalidRequest("A topic's name and its id cannot be given together.")
-    if topic is not None:
-        return topic
-    if by_id:
-        raise UnknownTopicId(f"There is no topic with the id {format_uuid(reference.topic_id)}.")
-    raise UnknownTopicOrPartition(f"There is no topic '{reference.name}'.")
+def _unknown(reference: TopicReference) -> KafkaError:
+    if reference.name is None:
+        return UnknownTopicId(f"There is no topic with the id {format_uuid(reference.topic_id)}.")
+    return UnknownTopicOrPartition(f"There is no topic '{reference.name}'.")
