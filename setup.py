@@ -23,7 +23,9 @@ COMPILED: Final = (
     # Globs below src/ottla. A room that is hot is one line here; files named in PURE stay interpreted.
     "records/*.py",
     "protocol/primitives.py",
+    "protocol/plans.py",
     "protocol/codec.py",
+    "protocol/headers.py",
     "protocol/connection.py",
     "protocol/flat/*.py",
 )
