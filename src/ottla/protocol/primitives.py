@@ -201,7 +201,9 @@ class Reader:
         self.position += size_bytes
         if self.is_partial and self.position + LOW_WINDOW_BYTES > len(self.data):
             self.move_window()
-        return memoryview(self.buffer)[start : start + size_bytes]
+        buffer = self.buffer
+        whole = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
+        return whole[start : start + size_bytes]
 
     def nullable_count(self, compact: bool) -> i64:
         """Return an array's count, below zero for null. Every element takes at least a byte, and so must be there."""
