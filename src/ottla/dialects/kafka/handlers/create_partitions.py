@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ottla.broker.metadata.create_partitions import GrownTopic
@@ -17,12 +18,15 @@ from ottla.protocol.messages.create_partitions import (
 
 
 def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse | LaterAnswer:
-    names = dict.fromkeys(topic.name for topic in request.topics)
-    if request.timeout_ms <= 0:
+    names = Counter(topic.name for topic in request.topics)
+    if request.timeout_ms <= 0 and 1 in names.values():  # Kafka looks at it only where something is left to be done
         return _response(dict.fromkeys(names, RequestTimedOut()))
-    committed = context.broker.metadata.create_partitions(
-        [_grown_topic(topic) for topic in request.topics], validate_only=request.validate_only
-    )
+    try:
+        committed = context.broker.metadata.create_partitions(
+            [_grown_topic(topic) for topic in request.topics], validate_only=request.validate_only
+        )
+    except KafkaError as error:
+        return _response(dict.fromkeys(names, error))
     return when_durable(
         committed.ticket, _response(committed.answer), lambda error: _response(dict.fromkeys(names, error))
     )

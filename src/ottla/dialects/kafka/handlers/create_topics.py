@@ -1,10 +1,12 @@
 """CreateTopics v2 to v7: create topics, or with validate_only say what would become of them.
 
-The answer leaves when the new topics are durable. A timeout that is over before we begin creates nothing, as in Kafka.
+The answer leaves when the new topics are durable. A timeout that is over before we begin creates nothing; as in Kafka
+it is not looked at where nothing is left to be created.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ottla.broker.broker import Broker
@@ -13,6 +15,7 @@ from ottla.config.describe import ConfigSource
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.durable import when_durable
 from ottla.errors import KafkaError, RequestTimedOut
+from ottla.model import METADATA_TOPIC
 from ottla.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -23,7 +26,7 @@ from ottla.protocol.messages.create_topics import (
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | LaterAnswer:
-    if request.timeout_ms <= 0:
+    if request.timeout_ms <= 0 and _asks_for_any(request):
         return _refusal(request, RequestTimedOut())
     metadata = context.broker.metadata
     try:
@@ -39,6 +42,11 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
         ]
     )
     return when_durable(committed.ticket, response, lambda error: _refusal(request, error))
+
+
+def _asks_for_any(request: CreateTopicsRequest) -> bool:
+    counts = Counter(topic.name for topic in request.topics)
+    return any(count == 1 and name != METADATA_TOPIC for name, count in counts.items())
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -75,15 +83,8 @@ def _configs(overrides: Mapping[str, str], broker: Broker) -> list[CreatableTopi
 
 
 def _refusal(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=[_refused(name, error) for name in dict.fromkeys(t.name for t in request.topics)]
-    )
+    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
 
 
 def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=error.code, error_message=_text(error))
-
-
-def _text(error: KafkaError) -> str | None:
-    """Kafka says nothing more about a timeout."""
-    return None if isinstance(error, RequestTimedOut) else str(error)
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)

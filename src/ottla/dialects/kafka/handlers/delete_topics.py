@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference
+from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference, reference_error
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.durable import when_durable
 from ottla.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicDeletionDisabled
@@ -18,7 +18,7 @@ DELETION_DISABLED_FROM_VERSION: Final = 3
 
 def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | LaterAnswer:
     references = _references(request, context)
-    error = _refusal(request, context)
+    error = _refusal(request, references, context)
     if error is not None:
         return _refused(references, error)
     committed = context.broker.metadata.delete_topics(references)
@@ -32,17 +32,20 @@ def _references(request: DeleteTopicsRequest, context: RequestContext) -> list[T
     return [TopicReference(name) for name in request.topic_names]
 
 
-def _refusal(request: DeleteTopicsRequest, context: RequestContext) -> KafkaError | None:
-    """Why nothing is deleted at all."""
+def _refusal(
+    request: DeleteTopicsRequest, references: list[TopicReference], context: RequestContext
+) -> KafkaError | None:
+    """Why nothing is deleted at all. Kafka looks at the timeout only where something is left to be deleted."""
     if not context.broker.config.delete_topic_enable:
         if context.api_version < DELETION_DISABLED_FROM_VERSION:
             return InvalidRequest("Topics cannot be deleted here (delete.topic.enable is false).")
         return TopicDeletionDisabled("Topics cannot be deleted here (delete.topic.enable is false).")
-    return RequestTimedOut() if request.timeout_ms <= 0 else None
+    asks_for_any = any(references.count(one) == 1 and reference_error(one) is None for one in references)
+    return RequestTimedOut() if request.timeout_ms <= 0 and asks_for_any else None
 
 
 def _refused(references: list[TopicReference], error: KafkaError) -> DeleteTopicsResponse:
-    rows = [DeletedTopic(reference.name, reference.topic_id, error) for reference in dict.fromkeys(references)]
+    rows = [DeletedTopic(reference.name, reference.topic_id, error) for reference in references]
     return DeleteTopicsResponse(responses=[_row(row) for row in rows])
 
 
@@ -50,5 +53,5 @@ def _row(deleted: DeletedTopic) -> DeletableTopicResult:
     row = DeletableTopicResult(name=deleted.name, topic_id=deleted.topic_id)
     if deleted.error is not None:
         row.error_code = deleted.error.code
-        row.error_message = str(deleted.error)
+        row.error_message = deleted.error.message
     return row

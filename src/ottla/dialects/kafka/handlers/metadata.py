@@ -68,12 +68,12 @@ def _is_valid(topics: Iterable[MetadataRequestTopic], context: RequestContext) -
 
 
 def _invalid(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
-    """Kafka's answer to a request that makes no sense names no broker and no cluster. (From v12 on Kafka says -1.)"""
+    """The answer to a request that makes no sense names no broker and no cluster. (From v12 on Kafka's error is -1.)"""
     rows = [
         MetadataResponseTopic(error_code=InvalidRequest.code, name=topic.name or "", topic_id=topic.topic_id)
         for topic in topics
     ]
-    return MetadataResponse(controller_id=NO_CONTROLLER, topics=rows)
+    return MetadataResponse(controller_id=NO_CONTROLLER, topics=rows, error_code=InvalidRequest.code)
 
 
 def _by_id(topics: Iterable[MetadataRequestTopic], broker: Broker) -> list[MetadataResponseTopic]:
