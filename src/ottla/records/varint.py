@@ -33,19 +33,27 @@ def read_unsigned_varint(data: bytes, position: i64) -> tuple[i64, i64]:
 
 def read_varint(data: bytes, position: i64) -> tuple[i64, i64]:
     """Return the zigzag-coded signed 32-bit number at `position`, and the position after it."""
-    byte: i64 = data[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    value, position = _read_long_varint(data, position)
-    return (value >> 1) ^ -(value & 1), position
+    value: i64 = data[position]
+    if value >= 0x80:
+        second: i64 = data[position + 1]
+        if second >= 0x80:
+            value, position = _read_long_varint(data, position)
+            return (value >> 1) ^ -(value & 1), position
+        value = value & 0x7F | second << 7
+        position += 1
+    return (value >> 1) ^ -(value & 1), position + 1
 
 
 def read_varlong(data: bytes, position: i64) -> tuple[i64, i64]:
     """Return the zigzag-coded signed 64-bit number at `position`, and the position after it."""
-    byte: i64 = data[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    return _read_long_varlong(data, position)
+    value: i64 = data[position]
+    if value >= 0x80:
+        second: i64 = data[position + 1]
+        if second >= 0x80:
+            return _read_long_varlong(data, position)
+        value = value & 0x7F | second << 7
+        position += 1
+    return (value >> 1) ^ -(value & 1), position + 1
 
 
 def _read_long_varint(data: bytes, position: i64) -> tuple[i64, i64]:
