@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference, reference_error
@@ -40,7 +41,8 @@ def _refusal(
         if context.api_version < DELETION_DISABLED_FROM_VERSION:
             return InvalidRequest("Topics cannot be deleted here (delete.topic.enable is false).")
         return TopicDeletionDisabled("Topics cannot be deleted here (delete.topic.enable is false).")
-    asks_for_any = any(references.count(one) == 1 and reference_error(one) is None for one in references)
+    times = Counter(references)
+    asks_for_any = any(times[one] == 1 and reference_error(one) is None for one in references)
     return RequestTimedOut() if request.timeout_ms <= 0 and asks_for_any else None
 
 
