@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
+from ottla.engine import ReadResult
 from ottla.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicId, TopicPartition
 from ottla.records.builder import BatchBuilder
-from ottla.storage.files import FileSystem, LocalFileSystem
+from ottla.storage.files import FileSystem, LocalFile, LocalFileSystem
 from ottla.storage.flusher import Flusher
 from ottla.storage.log import LogHost, PartitionLog
 from ottla.storage.manager import LogManager
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LoadPoint, load_log
+from ottla.storage.ticket import SegmentSpan
 from ottla.testing.clock import ManualClock
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -101,16 +104,13 @@ def make_manager(
     fsync: bool = False,
     filesystem: FileSystem | None = None,
     offload: ManualOffload | None = None,
-    **settings: str,
+    clock: ManualClock | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> LogManager:
-    properties = {
-        "log.dirs": str(directory),
-        "ottla.flush.policy": "fsync" if fsync else "os",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
+    settings = {"log.dirs": str(directory), "ottla.flush.policy": "fsync" if fsync else "os", **(properties or {})}
     return LogManager(
-        BrokerConfig.from_properties(properties),
-        ManualClock(),
+        BrokerConfig.from_properties(settings),
+        ManualClock() if clock is None else clock,
         ManualOffload() if offload is None else offload,
         LocalFileSystem() if filesystem is None else filesystem,
     )
@@ -143,3 +143,58 @@ def make_batch(
     for index in range(count):
         builder.append(timestamp=timestamp_ms, key=b"k%d" % index, value=value)
     return bytearray(builder.build())
+
+
+class FailingFile(LocalFile):
+    """A file whose appends or syncs fail while its file system says so."""
+
+    __slots__ = ("_files",)
+
+    def __init__(self, descriptor: int, files: FailingFileSystem) -> None:
+        super().__init__(descriptor)
+        self._files = files
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        if self._files.torn_append_bytes is not None:
+            super().append(memoryview(data)[: self._files.torn_append_bytes])
+            raise OSError(errno.ENOSPC, "no space left on device")
+        super().append(data)
+
+    def truncate(self, size_bytes: int) -> None:
+        if self._files.is_truncate_failing:
+            raise OSError(errno.EIO, "input/output error")
+        super().truncate(size_bytes)
+
+    def sync(self) -> None:
+        self._files.sync_count += 1
+        if self._files.is_sync_failing:
+            raise OSError(errno.EIO, "input/output error")
+        super().sync()
+
+
+class FailingFileSystem(LocalFileSystem):
+    """The local file system with switches for what goes wrong."""
+
+    __slots__ = ("is_sync_failing", "is_truncate_failing", "sync_count", "torn_append_bytes")
+
+    def __init__(self) -> None:
+        self.is_sync_failing = False
+        self.is_truncate_failing = False
+        self.torn_append_bytes: int | None = None
+        self.sync_count = 0
+
+    def open(self, path: str, *, create: bool = False) -> FailingFile:
+        return FailingFile(super().open(path, create=create).descriptor, self)
+
+
+def take_bytes(result: ReadResult) -> bytes:
+    """Return the bytes of a read and give its leases back."""
+    data = b""
+    for part in result.spans:
+        if isinstance(part, SegmentSpan):
+            data += part.read()
+            part.release()
+        else:
+            assert isinstance(part, bytes)
+            data += part
+    return data

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ottla.config.log_config import LogConfig
-from ottla.engine import ReadLimit, ReadResult
+from ottla.engine import ReadLimit
 from ottla.errors import OffsetOutOfRange
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.recovery import LoadPoint
 from ottla.storage.segment import Segment
-from tests.storage.harness import golden_lines, open_log
+from tests.storage.harness import golden_lines, open_log, take_bytes
 
 FILES = LocalFileSystem()
 CASES = list(golden_lines("reads"))
@@ -45,13 +45,6 @@ def up_to_offset(log: PartitionLog, isolation: str) -> int:
         "HIGH_WATERMARK": log.high_watermark,
         "TXN_COMMITTED": log.last_stable_offset,
     }[isolation]
-
-
-def joined(result: ReadResult) -> bytes:
-    """Return the bytes of a read, which here is small enough to come without a span."""
-    parts = [part for part in result.spans if isinstance(part, bytes)]
-    assert len(parts) == len(result.spans)
-    return b"".join(parts)
 
 
 def segment_of(log: PartitionLog, base_offset: int) -> Segment:
@@ -90,7 +83,7 @@ def test_read_returns_the_bytes_that_kafka_returns(tmp_path: Path, case: dict[st
             assert (result.size_bytes, result.spans) == (0, ()), query
             continue
         assert result.size_bytes == query["bytes"], query
-        found = joined(result)
+        found = take_bytes(result)
         stored = FILES.read(segment_of(log, query["segmentBase"]).file.path)
         assert found == stored[query["position"] : query["position"] + query["bytes"]], query
         if query["abortedTransactions"] is not None:

@@ -115,16 +115,18 @@ class LogManager:
         """
         self.directories = open_directories(self._host.filesystem, self._directory_paths)
 
-    def load(self) -> None:
+    def load(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
         """Find the partitions, and check the logs of directories that were not left cleanly.
 
+        `config_for` gives a topic's settings, by which its indexes are made again; without it, and until `create` or
+        `configure` says otherwise, the broker's defaults hold.
         Raises `DirectoryError` and `CorruptCheckpoint`; a log that cannot be opened raises when it is asked for.
         """
         for directory in self.directories:
             directory.take_clean_shutdown()
             for path in directory.discarded():
                 self._host.filesystem.remove_tree(path)
-            self._find_partitions(directory)
+            self._find_partitions(directory, config_for or self._get_default_config)
         for partition, place in list(self._places.items()):
             if not place.is_clean:
                 self._open_log(partition, place)
@@ -189,14 +191,18 @@ class LogManager:
                 log.end_flush(work, None)
         return log.failure is None
 
-    def _find_partitions(self, directory: LogDirectory) -> None:
+    def _get_default_config(self, topic: str) -> LogConfig:
+        return self._default_config
+
+    def _find_partitions(self, directory: LogDirectory, config_for: Callable[[str], LogConfig]) -> None:
         recovery_points = directory.read_recovery_points()
         log_start_offsets = directory.read_log_start_offsets()
         for partition in directory.partitions():
             if partition in self._places:
                 other = self._places[partition].directory.path
                 raise DirectoryError(f"{partition} lies in both {other} and {directory.path}")
-            place = _Place(directory, self._read_topic_id(directory, partition), self._default_config)
+            topic_id = self._read_topic_id(directory, partition)
+            place = _Place(directory, topic_id, config_for(partition.topic))
             place.is_clean = directory.was_clean
             place.recovery_point = recovery_points.get(partition, 0)
             place.log_start_offset = log_start_offsets.get(partition, 0)

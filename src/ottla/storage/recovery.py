@@ -34,7 +34,9 @@ from ottla.storage.segment import (
     CURRENT_MAGIC,
     DELETED_SUFFIX,
     LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     BatchSpan,
     Segment,
@@ -43,6 +45,7 @@ from ottla.storage.segment import (
 )
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+_INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
 
@@ -126,6 +129,8 @@ class _Loader:
             segment.attach(self._host.filesystem.size(segment.file.path))
             if f"{format_offset(base_offset)}{TXN_INDEX_SUFFIX}" in self._names:
                 self._load_txn_index(segment)
+            if not {f"{format_offset(base_offset)}{suffix}" for suffix in _INDEX_SUFFIXES} <= self._names:
+                segment.load_indexes()  # makes what is missing
             self._segments.append(segment)
         for segment, following in zip(self._segments, self._segments[1:], strict=False):
             segment.next_offset = following.base_offset

@@ -225,7 +225,7 @@ class Segment:
         self._has_indexes = False
 
     def start_over(self) -> None:
-        """Begin as an empty segment, whose indexes replace what the files hold; `note_batch` brings the batches again."""
+        """Begin as an empty segment whose indexes replace what the files hold, for `note_batch` to fill again."""
         self._has_indexes = True
         self.offset_index.clear()
         self.time_index.clear()

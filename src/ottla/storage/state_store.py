@@ -1,0 +1,81 @@
+"""`LocalStateStore`: the local `engine.StateStore` for state that lies in ordinary topics.
+
+`__consumer_offsets`, `__transaction_state` and their like are partitions as any other: a decision's records become one
+batch, appended as the coordinator's own; loading is reading the log from its start. What a topic's compaction has
+removed is gone by itself, so there are no snapshots. (`__cluster_metadata` has its own store: `metadata_log`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ottla.clock import Clock
+from ottla.engine import ReadLimit, ReadResult, Shard, StateBatch, StateRecord, Ticket
+from ottla.model import AppendOrigin, TopicPartition
+from ottla.records.batch import RecordBatch
+from ottla.records.builder import BatchBuilder
+from ottla.records.legacy import split_any
+from ottla.storage.manager import LogManager
+from ottla.storage.ticket import SegmentSpan
+
+LOAD_BYTES = 1024 * 1024
+"""How much is read at once while loading (Kafka's `offsets.load.buffer.size` is 5 MB)."""
+
+
+class LocalStateStore:
+    """State shards on a `LogManager`'s partitions, which exist before they are used."""
+
+    __slots__ = ("_clock", "_logs")
+
+    def __init__(self, logs: LogManager, clock: Clock) -> None:
+        self._logs = logs
+        self._clock = clock
+
+    def load(self, shard: Shard) -> Iterator[StateBatch]:
+        """Yield the data batches of a shard in offset order. Raises `KafkaStorageError`, `CorruptMessage`."""
+        partition = TopicPartition(shard.topic, shard.partition)
+        offsets = self._logs.offsets(partition)
+        offset, end = offsets.log_start_offset, offsets.log_end_offset
+        while offset < end:
+            result = self._logs.read(partition, offset, ReadLimit(LOAD_BYTES, end, at_least_one_batch=True))
+            next_offset = offset
+            for batch in split_any(_take_bytes(result)):
+                next_offset = batch.next_offset
+                if not (isinstance(batch, RecordBatch) and batch.is_control):
+                    records = [record for record in batch.records() if record.offset >= offset]
+                    yield StateBatch(
+                        batch.base_offset,
+                        batch.max_timestamp,
+                        [StateRecord(record.key, record.value) for record in records],
+                    )
+            if next_offset == offset:
+                return  # compaction left nothing behind this offset
+            offset = next_offset
+
+    def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
+        builder = BatchBuilder()
+        now_ms = self._clock.wall_ms()
+        for record in records:
+            builder.append(now_ms, record.key, record.value)
+        return self._logs.begin_append(
+            TopicPartition(shard.topic, shard.partition),
+            bytearray(builder.build()),
+            leader_epoch=epoch,
+            origin=AppendOrigin.COORDINATOR,
+        )
+
+    def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
+        """Do nothing: a compacted topic is its own snapshot, which the log cleaner keeps small."""
+
+
+def _take_bytes(result: ReadResult) -> bytes:
+    """Return the bytes of a read and give its leases back."""
+    parts = []
+    for span in result.spans:
+        if isinstance(span, SegmentSpan):
+            parts.append(span.read())
+            span.release()
+        else:
+            assert isinstance(span, (bytes, memoryview))
+            parts.append(bytes(span))
+    return b"".join(parts)

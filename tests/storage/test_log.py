@@ -1,0 +1,290 @@
+"""One partition's log: appends, rolls, reads across segments, cuts, and what a disk that fails leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.config.log_config import LogConfig
+from ottla.engine import ReadLimit
+from ottla.errors import KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
+from ottla.records.batch import RecordBatch
+from ottla.storage.files import LocalFile, LocalFileSystem
+from ottla.storage.log import SPAN_FROM_BYTES, PartitionLog
+from ottla.storage.recovery import LoadPoint
+from ottla.storage.ticket import SegmentSpan
+from ottla.testing.clock import ManualClock
+from tests.storage.harness import UNCLEAN, FailingFileSystem, make_batch, make_host, open_log, take_bytes
+
+FILES = LocalFileSystem()
+EVERYTHING = ReadLimit(1_000_000, 1_000_000, at_least_one_batch=True)
+
+
+def bases(log: PartitionLog) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_append_stamps_offset_and_epoch_in_place(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    batch = make_batch(3)
+
+    first = log.append(batch, leader_epoch=4)
+    second = log.append(make_batch(2), leader_epoch=4)
+
+    stamped = RecordBatch(batch)
+    assert (stamped.base_offset, stamped.partition_leader_epoch) == (0, 4)
+    assert (first.base_offset, first.last_offset) == (0, 2)
+    assert (second.base_offset, second.last_offset) == (3, 4)
+    assert take_bytes(log.read(0, EVERYTHING))[: len(batch)] == batch
+    assert log.epochs.entries == [(4, 0)]
+
+
+def test_log_rolls_when_a_segment_is_full(tmp_path: Path) -> None:
+    batch = make_batch()
+    log = open_log(tmp_path, LogConfig(segment_bytes=3 * len(batch)))
+    for _ in range(7):
+        log.append(make_batch(), leader_epoch=0)
+
+    assert bases(log) == [0, 3, 6]
+    assert sorted(path.name for path in tmp_path.glob("*.snapshot")) == [f"{offset:020d}.snapshot" for offset in (3, 6)]
+    assert [take_bytes(log.read(offset, EVERYTHING))[7] for offset in (2, 3, 6)] == [2, 3, 6]
+
+
+def test_log_rolls_by_the_time_of_the_records(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_ms=1000))
+    for timestamp_ms in (5000, 6000, 6001, 6500):
+        log.append(make_batch(timestamp_ms=timestamp_ms), leader_epoch=0)
+    assert bases(log) == [0, 2]
+
+
+def test_log_without_timestamps_rolls_by_the_clock(tmp_path: Path) -> None:
+    clock = ManualClock()
+    log = open_log(tmp_path, LogConfig(segment_ms=1000), host=make_host(clock=clock)[0])
+    log.append(make_batch(timestamp_ms=-1), leader_epoch=0)
+    clock.advance(2)
+    log.append(make_batch(timestamp_ms=clock.wall_ms()), leader_epoch=0)
+    assert bases(log) == [0, 1]
+
+
+def test_log_rolls_when_an_index_is_full(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_index_bytes=36, index_interval_bytes=0))
+    for index in range(6):
+        log.append(make_batch(timestamp_ms=1000 + index), leader_epoch=0)
+    assert bases(log) == [0, 3]
+
+
+def test_log_rolls_before_an_offset_that_the_index_cannot_hold(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(), leader_epoch=0)
+    log.log_end_offset = 2**31
+    log.append(make_batch(), leader_epoch=0)
+    assert bases(log) == [0, 2**31]
+
+
+def test_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_bytes=100))
+    with pytest.raises(RecordListTooLarge):
+        log.append(make_batch(value=bytes(200)), leader_epoch=0)
+    assert log.log_end_offset == 0
+
+
+def test_internal_segment_bytes_comes_before_segment_bytes(tmp_path: Path) -> None:
+    size = len(make_batch())
+    log = open_log(tmp_path, LogConfig(segment_bytes=10 * size, internal_segment_bytes=size))
+    for _ in range(3):
+        log.append(make_batch(), leader_epoch=0)
+    assert bases(log) == [0, 1, 2]
+
+
+def test_large_read_is_a_lease_on_the_file(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(value=bytes(SPAN_FROM_BYTES)), leader_epoch=0)
+
+    result = log.read(0, EVERYTHING)
+
+    (span,) = result.spans
+    assert isinstance(span, SegmentSpan)
+    assert (span.position, span.size_bytes) == (0, result.size_bytes)
+    assert span.is_resident
+    assert len(span.read()) == result.size_bytes
+    span.release()
+
+
+def test_leased_bytes_outlive_the_log(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(value=bytes(SPAN_FROM_BYTES)), leader_epoch=0)
+    (span,) = log.read(0, EVERYTHING).spans
+    assert isinstance(span, SegmentSpan)
+
+    log.discard(KafkaStorageError("gone"))
+    FILES.remove_tree(str(tmp_path))
+
+    assert len(span.read()) == span.size_bytes
+    span.release()
+    with pytest.raises(OSError, match="descriptor"):
+        LocalFile(span.file_descriptor).size()
+
+
+def test_read_outside_the_log_is_out_of_range(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(3), leader_epoch=0)
+    assert log.read(3, EVERYTHING).size_bytes == 0
+    for offset in (-1, 4):
+        with pytest.raises(OffsetOutOfRange):
+            log.read(offset, EVERYTHING)
+
+
+def test_delete_records_raises_the_log_start(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for _ in range(4):
+        log.append(make_batch(), leader_epoch=0)
+
+    assert log.delete_records(2) == 2
+    assert log.delete_records(1) == 2
+    assert log.offsets()[:2] == (2, 4)
+    assert log.epochs.entries == [(0, 2)]
+    with pytest.raises(OffsetOutOfRange):
+        log.read(1, EVERYTHING)
+    with pytest.raises(OffsetOutOfRange):
+        log.delete_records(5)
+
+
+def test_truncation_goes_back_over_segments(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_bytes=2 * len(make_batch())))
+    for epoch in range(6):
+        log.append(make_batch(), leader_epoch=epoch)
+
+    log.truncate_to(3)
+
+    assert bases(log) == [0, 2]
+    assert log.offsets() == (0, 3, 3, 3)
+    assert log.epochs.latest_epoch == 2
+    assert log.append(make_batch(), leader_epoch=6).base_offset == 3
+    assert [path.name for path in sorted(tmp_path.glob("*.log"))] == [f"{offset:020d}.log" for offset in (0, 2)]
+
+
+def test_truncation_to_the_end_or_beyond_changes_nothing(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(), leader_epoch=0)
+    log.truncate_to(1)
+    assert log.log_end_offset == 1
+
+
+def test_append_that_finds_the_disk_full_leaves_the_log_as_it_was(tmp_path: Path) -> None:
+    files = FailingFileSystem()
+    log = open_log(tmp_path, host=make_host(filesystem=files)[0])
+    log.append(make_batch(), leader_epoch=0)
+    size = log.size_bytes
+    files.torn_append_bytes = 20
+
+    with pytest.raises(KafkaStorageError, match="no space"):
+        log.append(make_batch(), leader_epoch=0)
+
+    assert (log.log_end_offset, log.size_bytes) == (1, size)
+    assert files.size(log.active.file.path) == size
+    files.torn_append_bytes = None
+    assert log.append(make_batch(), leader_epoch=0).base_offset == 1
+
+
+def test_torn_append_that_cannot_be_cut_off_ends_appends_but_not_reads(tmp_path: Path) -> None:
+    files = FailingFileSystem()
+    log = open_log(tmp_path, host=make_host(filesystem=files)[0])
+    log.append(make_batch(), leader_epoch=0)
+    files.torn_append_bytes, files.is_truncate_failing = 20, True
+    with pytest.raises(KafkaStorageError):
+        log.append(make_batch(), leader_epoch=0)
+    files.torn_append_bytes, files.is_truncate_failing = None, False
+
+    with pytest.raises(KafkaStorageError):
+        log.append(make_batch(), leader_epoch=0)
+    assert log.read(0, ReadLimit(1000, 1, at_least_one_batch=True)).size_bytes == log.size_bytes
+
+
+def test_log_opens_as_it_was_closed(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=300)
+    log = open_log(tmp_path, config)
+    for sequence in range(5):
+        log.append(make_batch(producer_id=9, producer_epoch=0, base_sequence=sequence), leader_epoch=sequence)
+    expected = log.offsets()
+    log.close()
+
+    again = open_log(tmp_path, config)
+
+    assert again.offsets() == expected
+    assert again.epochs.entries == log.epochs.entries
+    duplicate = again.append(make_batch(producer_id=9, producer_epoch=0, base_sequence=4), leader_epoch=4)
+    assert duplicate.is_duplicate
+    assert duplicate.base_offset == 4
+
+
+def test_unclean_stop_keeps_whole_batches_and_cuts_the_torn_tail(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for sequence in range(5):
+        log.append(make_batch(producer_id=9, producer_epoch=0, base_sequence=sequence), leader_epoch=3)
+    path = log.active.file.path
+    FILES.write(path, FILES.read(path)[:-1])
+
+    again = open_log(tmp_path, point=UNCLEAN)
+
+    assert again.log_end_offset == 4
+    assert again.epochs.entries == [(3, 0)]
+    assert again.append(make_batch(producer_id=9, producer_epoch=0, base_sequence=4), leader_epoch=3).base_offset == 4
+
+
+def test_segments_behind_a_bad_batch_go(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=2 * len(make_batch()))
+    log = open_log(tmp_path, config)
+    for _ in range(6):
+        log.append(make_batch(), leader_epoch=0)
+    data = bytearray(FILES.read(log.segments[1].file.path))
+    data[-1] ^= 1
+    FILES.write(log.segments[1].file.path, data)
+
+    again = open_log(tmp_path, config, point=UNCLEAN)
+
+    assert bases(again) == [0, 2]
+    assert again.log_end_offset == 3
+    assert len(list(tmp_path.glob("*.log"))) == 2
+
+
+def test_nothing_below_the_recovery_point_is_checked(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=2 * len(make_batch()))
+    log = open_log(tmp_path, config)
+    for _ in range(6):
+        log.append(make_batch(), leader_epoch=0)
+    log.close()
+    data = bytearray(FILES.read(log.segments[0].file.path))
+    data[-1] ^= 1
+    FILES.write(log.segments[0].file.path, data)
+
+    again = open_log(tmp_path, config, point=LoadPoint(is_clean=False, recovery_point=4, log_start_offset=0))
+
+    assert again.log_end_offset == 6
+
+
+def test_log_that_ends_before_its_start_begins_anew_there(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(), leader_epoch=0)
+    log.close()
+
+    again = open_log(tmp_path, point=LoadPoint(is_clean=True, recovery_point=0, log_start_offset=50))
+
+    assert again.offsets() == (50, 50, 50, 50)
+    assert again.append(make_batch(), leader_epoch=1).base_offset == 50
+
+
+def test_damaged_leader_epochs_are_a_storage_error(tmp_path: Path) -> None:
+    open_log(tmp_path).close()
+    FILES.write(str(tmp_path / "leader-epoch-checkpoint"), b"nonsense\n")
+    with pytest.raises(KafkaStorageError, match="leader-epoch-checkpoint"):
+        open_log(tmp_path)
+
+
+def test_leftovers_of_unfinished_work_are_removed(tmp_path: Path) -> None:
+    for name in ("00000000000000000000.log.deleted", "00000000000000000000.index.cleaned", "x.tmp"):
+        FILES.write(str(tmp_path / name), b"x")
+    open_log(tmp_path)
+    assert not list(tmp_path.glob("*.deleted"))
+    assert not list(tmp_path.glob("*.cleaned"))
+    assert not list(tmp_path.glob("*.tmp"))
