@@ -119,11 +119,15 @@ def _row(partition: int, read: PartitionRead) -> PartitionData:
         row.diverging_epoch = EpochEndOffset(
             epoch=read.diverging_epoch.leader_epoch, end_offset=read.diverging_epoch.end_offset
         )
-    if read.aborted_transactions is not None:
-        row.aborted_transactions = [
+    aborted_transactions = read.aborted_transactions
+    row.aborted_transactions = (
+        None
+        if aborted_transactions is None
+        else [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in read.aborted_transactions
+            for aborted in aborted_transactions
         ]
+    )
     return row
 
 
