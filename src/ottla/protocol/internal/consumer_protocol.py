@@ -1,4 +1,7 @@
-"""consumer_protocol."""
+"""What consumers of a classic group tell each other through JoinGroup and SyncGroup.
+
+Brokers look into subscriptions only to see which topics a group needs. The version stands in front.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ class ConsumerProtocolSubscriptionTopicPartition(Struct):
 
 
 class ConsumerProtocolSubscription(Message, versions="0-3"):
-    """ConsumerProtocolSubscription."""
+    """The topics that one member wants.
+
+    Version 1 adds the partitions that it owns (KIP-429); 2 the generation they are from; 3 its rack (KIP-881).
+    """
 
     topics: list[str] = array(string)
     user_data: bytes | None = octets(nullable="0+", default=None)
@@ -28,7 +34,7 @@ class ConsumerProtocolAssignmentTopicPartition(Struct):
 
 
 class ConsumerProtocolAssignment(Message, versions="0-3"):
-    """ConsumerProtocolAssignment."""
+    """The partitions that one member gets. All versions have the same layout."""
 
     assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition] = array(
         ConsumerProtocolAssignmentTopicPartition

@@ -1,4 +1,8 @@
-"""control_records."""
+"""Control records: ends of transactions, and the quorum's own entries in the metadata log.
+
+A control record's key is a `ControlRecordTypeSchema` with its version in front: 0 abort, 1 commit, 2 leader change, 3
+snapshot header, 4 snapshot footer, 5 KRaft version, 6 voters.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,19 @@ from ottla.protocol.schema import Message, Struct, array, int16, int32, int64, s
 
 
 class ControlRecordTypeSchema(Message, versions="0"):
-    """ControlRecordTypeSchema."""
+    """The kind of a control record, as its key tells it."""
 
     type: int = int16()
 
 
 class EndTxnMarker(Message, versions="0"):
-    """EndTxnMarker."""
+    """The end of a transaction in a partition; the key tells whether it committed."""
 
     coordinator_epoch: int = int32()
 
 
 class KRaftVersionRecord(Message, versions="0", flexible="0+"):
-    """KRaftVersionRecord."""
+    """The level of the feature `kraft.version`: 1 where voters can change (KIP-853)."""
 
     version: int = int16()
     k_raft_version: int = int16()
@@ -30,7 +34,7 @@ class LeaderChangeMessageVoter(Struct):
 
 
 class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
-    """LeaderChangeMessage."""
+    """A new leader of the metadata quorum, first in its epoch. Version 1 adds directories (KIP-853)."""
 
     version: int = int16()
     leader_id: int = int32()
@@ -39,13 +43,13 @@ class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
 
 
 class SnapshotFooterRecord(Message, versions="0", flexible="0+"):
-    """SnapshotFooterRecord."""
+    """The last record of a metadata snapshot."""
 
     version: int = int16()
 
 
 class SnapshotHeaderRecord(Message, versions="0", flexible="0+"):
-    """SnapshotHeaderRecord."""
+    """The first record of a metadata snapshot: how new its contents are."""
 
     version: int = int16()
     last_contained_log_timestamp: int = int64()
@@ -70,7 +74,7 @@ class VotersRecordVoter(Struct):
 
 
 class VotersRecord(Message, versions="0", flexible="0+"):
-    """VotersRecord."""
+    """The voters of the metadata quorum with their directories and addresses (KIP-853)."""
 
     version: int = int16()
     voters: list[VotersRecordVoter] = array(VotersRecordVoter)

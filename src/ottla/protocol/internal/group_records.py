@@ -1,4 +1,7 @@
-"""group_records."""
+"""Committed offsets, classic groups and consumer groups in `__consumer_offsets`: keys 0 to 8 and 16.
+
+A record with a null value is a tombstone for its key.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from ottla.protocol.schema import Message, Struct, array, int8, int32, int64, oc
 
 
 class LegacyOffsetCommitKey(Message, key=0, versions="0"):
-    """LegacyOffsetCommitKey."""
+    """A committed offset's key from the oldest releases; only read."""
 
     group: str = string()
     topic: str = string()
@@ -14,7 +17,7 @@ class LegacyOffsetCommitKey(Message, key=0, versions="0"):
 
 
 class LegacyOffsetCommitValue(Message, key=0, versions="0"):
-    """LegacyOffsetCommitValue."""
+    """A committed offset from the oldest releases; only read."""
 
     offset: int = int64()
     metadata: str = string()
@@ -22,7 +25,7 @@ class LegacyOffsetCommitValue(Message, key=0, versions="0"):
 
 
 class OffsetCommitKey(Message, key=1, versions="0"):
-    """OffsetCommitKey."""
+    """The group and partition that a committed offset belongs to."""
 
     group: str = string()
     topic: str = string()
@@ -30,7 +33,7 @@ class OffsetCommitKey(Message, key=1, versions="0"):
 
 
 class OffsetCommitValue(Message, key=1, versions="0-4", flexible="4+"):
-    """OffsetCommitValue."""
+    """A committed offset. Version 1 alone has an expiry of its own; 3 adds the leader epoch; 4 the topic's id."""
 
     offset: int = int64()
     leader_epoch: int = int32("3+", default=-1, ignorable=True)
@@ -41,7 +44,7 @@ class OffsetCommitValue(Message, key=1, versions="0-4", flexible="4+"):
 
 
 class GroupMetadataKey(Message, key=2, versions="0"):
-    """GroupMetadataKey."""
+    """The id of a classic group."""
 
     group: str = string()
 
@@ -58,7 +61,10 @@ class MemberMetadata(Struct):
 
 
 class GroupMetadataValue(Message, key=2, versions="0-4", flexible="4+"):
-    """GroupMetadataValue."""
+    """A classic group's generation with all its members.
+
+    Version 1 adds rebalance timeouts; 2 the time of the last change; 3 static members; 4 is flexible.
+    """
 
     protocol_type: str = string()
     generation: int = int32()
@@ -69,20 +75,20 @@ class GroupMetadataValue(Message, key=2, versions="0-4", flexible="4+"):
 
 
 class ConsumerGroupMetadataKey(Message, key=3, versions="0"):
-    """ConsumerGroupMetadataKey."""
+    """The id of a consumer group (KIP-848)."""
 
     group_id: str = string()
 
 
 class ConsumerGroupMetadataValue(Message, key=3, versions="0", flexible="0+"):
-    """ConsumerGroupMetadataValue."""
+    """A consumer group's epoch and a hash of what its assignment depends on."""
 
     epoch: int = int32()
     metadata_hash: int = int64(tag=0)
 
 
 class ConsumerGroupPartitionMetadataKey(Message, key=4, versions="0"):
-    """ConsumerGroupPartitionMetadataKey."""
+    """The id of a consumer group; no longer written."""
 
     group_id: str = string()
 
@@ -100,13 +106,13 @@ class TopicMetadata(Struct):
 
 
 class ConsumerGroupPartitionMetadataValue(Message, key=4, versions="0", flexible="0+"):
-    """ConsumerGroupPartitionMetadataValue."""
+    """What a consumer group knew of its topics; now only removed by tombstones."""
 
     topics: list[TopicMetadata] = array(TopicMetadata)
 
 
 class ConsumerGroupMemberMetadataKey(Message, key=5, versions="0"):
-    """ConsumerGroupMemberMetadataKey."""
+    """A member of a consumer group."""
 
     group_id: str = string()
     member_id: str = string()
@@ -123,7 +129,7 @@ class ClassicMemberMetadata(Struct):
 
 
 class ConsumerGroupMemberMetadataValue(Message, key=5, versions="0", flexible="0+"):
-    """ConsumerGroupMemberMetadataValue."""
+    """What a member said of itself; the tagged part is there for classic members only."""
 
     instance_id: str | None = string(nullable="0+")
     rack_id: str | None = string(nullable="0+")
@@ -137,20 +143,20 @@ class ConsumerGroupMemberMetadataValue(Message, key=5, versions="0", flexible="0
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message, key=6, versions="0"):
-    """ConsumerGroupTargetAssignmentMetadataKey."""
+    """The id of a consumer group whose assignment was computed."""
 
     group_id: str = string()
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message, key=6, versions="0", flexible="0+"):
-    """ConsumerGroupTargetAssignmentMetadataValue."""
+    """The group epoch that the target assignment is for, and when it was computed."""
 
     assignment_epoch: int = int32()
     assignment_timestamp: int = int64(tag=0)
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message, key=7, versions="0"):
-    """ConsumerGroupTargetAssignmentMemberKey."""
+    """A member of a consumer group in its target assignment."""
 
     group_id: str = string()
     member_id: str = string()
@@ -162,13 +168,13 @@ class TopicPartition(Struct):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message, key=7, versions="0", flexible="0+"):
-    """ConsumerGroupTargetAssignmentMemberValue."""
+    """The partitions that a member shall have in the end."""
 
     topic_partitions: list[TopicPartition] = array(TopicPartition)
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message, key=8, versions="0"):
-    """ConsumerGroupCurrentMemberAssignmentKey."""
+    """A member of a consumer group in its present assignment."""
 
     group_id: str = string()
     member_id: str = string()
@@ -181,7 +187,7 @@ class TopicPartitions(Struct):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message, key=8, versions="0", flexible="0+"):
-    """ConsumerGroupCurrentMemberAssignmentValue."""
+    """A member's epochs, and the partitions that it has or must give up first."""
 
     member_epoch: int = int32()
     previous_member_epoch: int = int32()
@@ -191,14 +197,14 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, key=8, versions="0", fl
 
 
 class ConsumerGroupRegularExpressionKey(Message, key=16, versions="0"):
-    """ConsumerGroupRegularExpressionKey."""
+    """A pattern that members of a consumer group subscribed to."""
 
     group_id: str = string()
     regular_expression: str = string()
 
 
 class ConsumerGroupRegularExpressionValue(Message, key=16, versions="0", flexible="0+"):
-    """ConsumerGroupRegularExpressionValue."""
+    """The topics that a pattern matched, as of a version of the metadata."""
 
     topics: list[str] = array(string)
     version: int = int64()

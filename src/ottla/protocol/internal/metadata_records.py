@@ -1,4 +1,7 @@
-"""metadata_records."""
+"""Records of `__cluster_metadata`: brokers, topics, settings, features, rules and quotas as KRaft stores them.
+
+The key is the record type; `framing` writes it and the version in front. Types 6, 13 and 16 are gone from Kafka.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class BrokerFeature(Struct):
 
 
 class RegisterBrokerRecord(Message, key=0, versions="0-4", flexible="0+"):
-    """RegisterBrokerRecord."""
+    """A broker joins with its addresses and features, fenced at first.
+
+    Version 1 adds controlled shutdown; 2 migration from ZooKeeper; 3 directories (KIP-858); 4 cordoned ones.
+    """
 
     broker_id: int = int32()
     is_migrating_zk_broker: bool = boolean("2+")
@@ -49,21 +55,24 @@ class RegisterBrokerRecord(Message, key=0, versions="0-4", flexible="0+"):
 
 
 class UnregisterBrokerRecord(Message, key=1, versions="0", flexible="0+"):
-    """UnregisterBrokerRecord."""
+    """A broker is forgotten, with all its registration said."""
 
     broker_id: int = int32()
     broker_epoch: int = int64()
 
 
 class TopicRecord(Message, key=2, versions="0", flexible="0+"):
-    """TopicRecord."""
+    """A topic is created; its partitions follow."""
 
     name: str = string()
     topic_id: bytes = uuid()
 
 
 class PartitionRecord(Message, key=3, versions="0-2", flexible="0+"):
-    """PartitionRecord."""
+    """A partition as it is created, or as a snapshot holds it.
+
+    Version 1 adds the directory of each replica (KIP-858); 2 eligible leader replicas (KIP-966).
+    """
 
     partition_id: int = int32(default=-1)
     topic_id: bytes = uuid()
@@ -81,7 +90,7 @@ class PartitionRecord(Message, key=3, versions="0-2", flexible="0+"):
 
 
 class ConfigRecord(Message, key=4, versions="0", flexible="0+"):
-    """ConfigRecord."""
+    """A setting of a resource is set, or with a null value goes back to its default."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -90,7 +99,10 @@ class ConfigRecord(Message, key=4, versions="0", flexible="0+"):
 
 
 class PartitionChangeRecord(Message, key=5, versions="0-2", flexible="0+"):
-    """PartitionChangeRecord."""
+    """What changed about a partition; what is left out stays. Leader -2 means no change.
+
+    Version 1 adds directories (KIP-858); 2 eligible leader replicas (KIP-966).
+    """
 
     partition_id: int = int32(default=-1)
     topic_id: bytes = uuid()
@@ -106,27 +118,27 @@ class PartitionChangeRecord(Message, key=5, versions="0-2", flexible="0+"):
 
 
 class FenceBrokerRecord(Message, key=7, versions="0", flexible="0+"):
-    """FenceBrokerRecord."""
+    """A broker is fenced: it leads nothing."""
 
     id: int = int32()
     epoch: int = int64()
 
 
 class UnfenceBrokerRecord(Message, key=8, versions="0", flexible="0+"):
-    """UnfenceBrokerRecord."""
+    """A broker is unfenced: it may lead."""
 
     id: int = int32()
     epoch: int = int64()
 
 
 class RemoveTopicRecord(Message, key=9, versions="0", flexible="0+"):
-    """RemoveTopicRecord."""
+    """A topic is removed with all its partitions and settings."""
 
     topic_id: bytes = uuid()
 
 
 class DelegationTokenRecord(Message, key=10, versions="0", flexible="0+"):
-    """DelegationTokenRecord."""
+    """A delegation token is created or renewed; its secret is derived, never stored."""
 
     owner: str = string()
     requester: str = string()
@@ -138,7 +150,7 @@ class DelegationTokenRecord(Message, key=10, versions="0", flexible="0+"):
 
 
 class UserScramCredentialRecord(Message, key=11, versions="0", flexible="0+"):
-    """UserScramCredentialRecord."""
+    """A user's SCRAM credential, salted and hashed."""
 
     name: str = string()
     mechanism: int = int8()
@@ -149,7 +161,7 @@ class UserScramCredentialRecord(Message, key=11, versions="0", flexible="0+"):
 
 
 class FeatureLevelRecord(Message, key=12, versions="0", flexible="0+"):
-    """FeatureLevelRecord."""
+    """A feature of the cluster is set to a level; 0 removes it."""
 
     name: str = string()
     feature_level: int = int16()
@@ -161,7 +173,7 @@ class EntityData(Struct):
 
 
 class ClientQuotaRecord(Message, key=14, versions="0", flexible="0+"):
-    """ClientQuotaRecord."""
+    """A quota of a user, client id or address is set or removed."""
 
     entity: list[EntityData] = array(EntityData)
     key: str = string()
@@ -170,7 +182,7 @@ class ClientQuotaRecord(Message, key=14, versions="0", flexible="0+"):
 
 
 class ProducerIdsRecord(Message, key=15, versions="0", flexible="0+"):
-    """ProducerIdsRecord."""
+    """A block of producer ids was handed out, up to the next free one."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
@@ -178,7 +190,10 @@ class ProducerIdsRecord(Message, key=15, versions="0", flexible="0+"):
 
 
 class BrokerRegistrationChangeRecord(Message, key=17, versions="0-3", flexible="0+"):
-    """BrokerRegistrationChangeRecord."""
+    """What changed about a broker: fenced -1 or 1, controlled shutdown.
+
+    Version 2 adds directories (KIP-858); 3 cordoned ones.
+    """
 
     broker_id: int = int32()
     broker_epoch: int = int64()
@@ -189,7 +204,7 @@ class BrokerRegistrationChangeRecord(Message, key=17, versions="0-3", flexible="
 
 
 class AccessControlEntryRecord(Message, key=18, versions="0", flexible="0+"):
-    """AccessControlEntryRecord."""
+    """An access rule is added under an id of its own."""
 
     id: bytes = uuid()
     resource_type: int = int8()
@@ -202,46 +217,46 @@ class AccessControlEntryRecord(Message, key=18, versions="0", flexible="0+"):
 
 
 class RemoveAccessControlEntryRecord(Message, key=19, versions="0", flexible="0+"):
-    """RemoveAccessControlEntryRecord."""
+    """The access rule of an id is removed."""
 
     id: bytes = uuid()
 
 
 class NoOpRecord(Message, key=20, versions="0", flexible="0+"):
-    """NoOpRecord."""
+    """Nothing; written so that the metadata log advances (KIP-835)."""
 
 
 class ZkMigrationStateRecord(Message, key=21, versions="0", flexible="0+"):
-    """ZkMigrationStateRecord."""
+    """How far a migration from ZooKeeper has come; 0 in clusters that never had it."""
 
     zk_migration_state: int = int8()
 
 
 class RemoveUserScramCredentialRecord(Message, key=22, versions="0", flexible="0+"):
-    """RemoveUserScramCredentialRecord."""
+    """A user's SCRAM credential is removed."""
 
     name: str = string()
     mechanism: int = int8()
 
 
 class BeginTransactionRecord(Message, key=23, versions="0", flexible="0+"):
-    """BeginTransactionRecord."""
+    """Records from here on count only when the end follows (KIP-868)."""
 
     name: str | None = string(nullable="0+", default=None, tag=0)
 
 
 class EndTransactionRecord(Message, key=24, versions="0", flexible="0+"):
-    """EndTransactionRecord."""
+    """Records since the beginning of the metadata transaction count."""
 
 
 class AbortTransactionRecord(Message, key=25, versions="0", flexible="0+"):
-    """AbortTransactionRecord."""
+    """Records since the beginning of the metadata transaction do not count."""
 
     reason: str | None = string(nullable="0+", default=None, tag=0)
 
 
 class RemoveDelegationTokenRecord(Message, key=26, versions="0", flexible="0+"):
-    """RemoveDelegationTokenRecord."""
+    """A delegation token is removed or has expired."""
 
     token_id: str = string()
 
@@ -260,7 +275,7 @@ class ControllerFeature(Struct):
 
 
 class RegisterControllerRecord(Message, key=27, versions="0", flexible="0+"):
-    """RegisterControllerRecord."""
+    """A controller says its addresses and features (KIP-919)."""
 
     controller_id: int = int32()
     incarnation_id: bytes = uuid()
@@ -270,12 +285,12 @@ class RegisterControllerRecord(Message, key=27, versions="0", flexible="0+"):
 
 
 class ClearElrRecord(Message, key=28, versions="0", flexible="0+"):
-    """ClearElrRecord."""
+    """Eligible leader replicas are forgotten, of one topic or of all when none is named (KIP-966)."""
 
     topic_name: str = string()
 
 
 class UnregisterControllerRecord(Message, key=29, versions="0", flexible="0+"):
-    """UnregisterControllerRecord."""
+    """A controller's registration is forgotten."""
 
     controller_id: int = int32()

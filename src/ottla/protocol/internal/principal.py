@@ -1,4 +1,4 @@
-"""principal."""
+"""A principal as brokers forward it to controllers. The version stands in front."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, boolean, string
 
 
 class DefaultPrincipalData(Message, versions="0", flexible="0+"):
-    """DefaultPrincipalData."""
+    """Type and name of a principal, and whether a token spoke for it."""
 
     type: str = string()
     name: str = string()

@@ -1,4 +1,4 @@
-"""producer_snapshot."""
+"""The `.snapshot` files of a partition: its idempotent producers as of an offset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class ProducerEntry(Struct):
 
 
 class ProducerSnapshot(Message, versions="1"):
-    """ProducerSnapshot."""
+    """Every producer's last sequence, epoch and open transaction. The version stands in front; the CRC covers what
+    follows it.
+    """
 
     crc: int = uint32()
     producer_entries: list[ProducerEntry] = array(ProducerEntry)

@@ -1,4 +1,4 @@
-"""quorum_state."""
+"""The file `quorum-state` beside the metadata log: whom this node voted for, and who leads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ class Voter(Struct):
 
 
 class QuorumStateData(Message, versions="0-1", flexible="0+"):
-    """QuorumStateData."""
+    """Vote and leader of an epoch. Version 0 also keeps the cluster and its voters; 1 adds the directory of the
+    candidate (KIP-853). The file itself is JSON with these fields.
+    """
 
     cluster_id: str = string("0")
     leader_id: int = int32(default=-1)

@@ -1,4 +1,4 @@
-"""remote_log_records."""
+"""Records of `__remote_log_metadata`: what is where in tiered storage (KIP-405)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SegmentLeaderEpochEntry(Struct):
 
 
 class RemoteLogSegmentMetadataRecord(Message, key=0, versions="0", flexible="0+"):
-    """RemoteLogSegmentMetadataRecord."""
+    """A segment is being copied to tiered storage, or has been."""
 
     remote_log_segment_id: RemoteLogSegmentIdEntry = struct(RemoteLogSegmentIdEntry)
     start_offset: int = int64()
@@ -38,7 +38,7 @@ class RemoteLogSegmentMetadataRecord(Message, key=0, versions="0", flexible="0+"
 
 
 class RemoteLogSegmentMetadataUpdateRecord(Message, key=1, versions="0", flexible="0+"):
-    """RemoteLogSegmentMetadataUpdateRecord."""
+    """The state of a tiered segment changed."""
 
     remote_log_segment_id: RemoteLogSegmentIdEntry = struct(RemoteLogSegmentIdEntry)
     broker_id: int = int32()
@@ -48,7 +48,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message, key=1, versions="0", flexibl
 
 
 class RemotePartitionDeleteMetadataRecord(Message, key=2, versions="0", flexible="0+"):
-    """RemotePartitionDeleteMetadataRecord."""
+    """A partition's tiered segments are being deleted, or have been."""
 
     topic_id_partition: TopicIdPartitionEntry = struct(TopicIdPartitionEntry)
     broker_id: int = int32()
@@ -57,7 +57,7 @@ class RemotePartitionDeleteMetadataRecord(Message, key=2, versions="0", flexible
 
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message, key=3, versions="0", flexible="0+"):
-    """RemoteLogSegmentMetadataSnapshotRecord."""
+    """A tiered segment in a snapshot of a partition's remote metadata."""
 
     segment_id: bytes = uuid()
     start_offset: int = int64()

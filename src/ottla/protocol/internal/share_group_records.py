@@ -1,4 +1,4 @@
-"""share_group_records."""
+"""Share groups in `__consumer_offsets`: keys 10 to 15 (KIP-932)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from ottla.protocol.schema import Message, Struct, array, int8, int32, int64, st
 
 
 class ShareGroupMemberMetadataKey(Message, key=10, versions="0"):
-    """ShareGroupMemberMetadataKey."""
+    """A member of a share group."""
 
     group_id: str = string()
     member_id: str = string()
 
 
 class ShareGroupMemberMetadataValue(Message, key=10, versions="0", flexible="0+"):
-    """ShareGroupMemberMetadataValue."""
+    """What a member of a share group said of itself."""
 
     rack_id: str | None = string(nullable="0+")
     client_id: str = string()
@@ -22,33 +22,33 @@ class ShareGroupMemberMetadataValue(Message, key=10, versions="0", flexible="0+"
 
 
 class ShareGroupMetadataKey(Message, key=11, versions="0"):
-    """ShareGroupMetadataKey."""
+    """The id of a share group."""
 
     group_id: str = string()
 
 
 class ShareGroupMetadataValue(Message, key=11, versions="0", flexible="0+"):
-    """ShareGroupMetadataValue."""
+    """A share group's epoch and a hash of what its assignment depends on."""
 
     epoch: int = int32()
     metadata_hash: int = int64()
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message, key=12, versions="0"):
-    """ShareGroupTargetAssignmentMetadataKey."""
+    """The id of a share group whose assignment was computed."""
 
     group_id: str = string()
 
 
 class ShareGroupTargetAssignmentMetadataValue(Message, key=12, versions="0", flexible="0+"):
-    """ShareGroupTargetAssignmentMetadataValue."""
+    """The group epoch that the target assignment is for, and when it was computed."""
 
     assignment_epoch: int = int32()
     assignment_timestamp: int = int64(tag=0)
 
 
 class ShareGroupTargetAssignmentMemberKey(Message, key=13, versions="0"):
-    """ShareGroupTargetAssignmentMemberKey."""
+    """A member of a share group in its target assignment."""
 
     group_id: str = string()
     member_id: str = string()
@@ -60,13 +60,13 @@ class TopicPartition(Struct):
 
 
 class ShareGroupTargetAssignmentMemberValue(Message, key=13, versions="0", flexible="0+"):
-    """ShareGroupTargetAssignmentMemberValue."""
+    """The partitions that a member of a share group shall have."""
 
     topic_partitions: list[TopicPartition] = array(TopicPartition)
 
 
 class ShareGroupCurrentMemberAssignmentKey(Message, key=14, versions="0"):
-    """ShareGroupCurrentMemberAssignmentKey."""
+    """A member of a share group in its present assignment."""
 
     group_id: str = string()
     member_id: str = string()
@@ -78,7 +78,7 @@ class TopicPartitions(Struct):
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message, key=14, versions="0", flexible="0+"):
-    """ShareGroupCurrentMemberAssignmentValue."""
+    """A share group member's epochs and partitions."""
 
     member_epoch: int = int32()
     previous_member_epoch: int = int32()
@@ -87,7 +87,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message, key=14, versions="0", flex
 
 
 class ShareGroupStatePartitionMetadataKey(Message, key=15, versions="0"):
-    """ShareGroupStatePartitionMetadataKey."""
+    """The id of a share group whose partitions have stored state."""
 
     group_id: str = string()
 
@@ -104,7 +104,7 @@ class TopicInfo(Struct):
 
 
 class ShareGroupStatePartitionMetadataValue(Message, key=15, versions="0", flexible="0+"):
-    """ShareGroupStatePartitionMetadataValue."""
+    """Partitions whose state is being initialized, is there, or is being deleted."""
 
     initializing_topics: list[TopicPartitionsInfo] = array(TopicPartitionsInfo)
     initialized_topics: list[TopicPartitionsInfo] = array(TopicPartitionsInfo)

@@ -1,4 +1,4 @@
-"""share_state_records."""
+"""Records of `__share_group_state`: how far share groups have come with each partition (KIP-932)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int8, int16, int32, in
 
 
 class ShareSnapshotKey(Message, key=0, versions="0"):
-    """ShareSnapshotKey."""
+    """A share group's partition, where all its state is in one record."""
 
     group_id: str = string()
     topic_id: bytes = uuid()
@@ -21,7 +21,7 @@ class StateBatch(Struct):
 
 
 class ShareSnapshotValue(Message, key=0, versions="0", flexible="0+"):
-    """ShareSnapshotValue."""
+    """All state of a share partition. The tagged field came with KIP-1226."""
 
     snapshot_epoch: int = int32()
     state_epoch: int = int32()
@@ -34,7 +34,7 @@ class ShareSnapshotValue(Message, key=0, versions="0", flexible="0+"):
 
 
 class ShareUpdateKey(Message, key=1, versions="0"):
-    """ShareUpdateKey."""
+    """A share group's partition, where a record only changes its state."""
 
     group_id: str = string()
     topic_id: bytes = uuid()
@@ -42,7 +42,7 @@ class ShareUpdateKey(Message, key=1, versions="0"):
 
 
 class ShareUpdateValue(Message, key=1, versions="0", flexible="0+"):
-    """ShareUpdateValue."""
+    """What changed about a share partition since its snapshot."""
 
     snapshot_epoch: int = int32()
     leader_epoch: int = int32()

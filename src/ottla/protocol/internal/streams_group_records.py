@@ -1,4 +1,4 @@
-"""streams_group_records."""
+"""Streams groups in `__consumer_offsets`: keys 17 to 23 (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int8, int16, int32, in
 
 
 class StreamsGroupMetadataKey(Message, key=17, versions="0"):
-    """StreamsGroupMetadataKey."""
+    """The id of a streams group."""
 
     group_id: str = string()
 
@@ -17,7 +17,7 @@ class LastAssignmentConfig(Struct):
 
 
 class StreamsGroupMetadataValue(Message, key=17, versions="0", flexible="0+"):
-    """StreamsGroupMetadataValue."""
+    """A streams group's epoch and what its assignment depends on."""
 
     epoch: int = int32()
     metadata_hash: int = int64()
@@ -28,7 +28,7 @@ class StreamsGroupMetadataValue(Message, key=17, versions="0", flexible="0+"):
 
 
 class StreamsGroupMemberMetadataKey(Message, key=19, versions="0"):
-    """StreamsGroupMemberMetadataKey."""
+    """A member of a streams group."""
 
     group_id: str = string()
     member_id: str = string()
@@ -45,7 +45,7 @@ class KeyValue(Struct):
 
 
 class StreamsGroupMemberMetadataValue(Message, key=19, versions="0", flexible="0+"):
-    """StreamsGroupMemberMetadataValue."""
+    """What a member of a streams group said of itself."""
 
     instance_id: str | None = string(nullable="0+")
     rack_id: str | None = string(nullable="0+")
@@ -59,20 +59,20 @@ class StreamsGroupMemberMetadataValue(Message, key=19, versions="0", flexible="0
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Message, key=20, versions="0"):
-    """StreamsGroupTargetAssignmentMetadataKey."""
+    """The id of a streams group whose assignment was computed."""
 
     group_id: str = string()
 
 
 class StreamsGroupTargetAssignmentMetadataValue(Message, key=20, versions="0", flexible="0+"):
-    """StreamsGroupTargetAssignmentMetadataValue."""
+    """The group epoch that the target assignment is for, and when it was computed."""
 
     assignment_epoch: int = int32()
     assignment_timestamp: int = int64(tag=0)
 
 
 class StreamsGroupTargetAssignmentMemberKey(Message, key=21, versions="0"):
-    """StreamsGroupTargetAssignmentMemberKey."""
+    """A member of a streams group in its target assignment."""
 
     group_id: str = string()
     member_id: str = string()
@@ -84,7 +84,7 @@ class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct):
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message, key=21, versions="0", flexible="0+"):
-    """StreamsGroupTargetAssignmentMemberValue."""
+    """The tasks that a member shall have in the end."""
 
     active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array(
         StreamsGroupTargetAssignmentMemberValueTaskIds
@@ -98,7 +98,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message, key=21, versions="0", fle
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message, key=22, versions="0"):
-    """StreamsGroupCurrentMemberAssignmentKey."""
+    """A member of a streams group in its present assignment."""
 
     group_id: str = string()
     member_id: str = string()
@@ -111,7 +111,7 @@ class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct):
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message, key=22, versions="0", flexible="0+"):
-    """StreamsGroupCurrentMemberAssignmentValue."""
+    """A member's epochs, and the tasks that it has or must give up first."""
 
     member_epoch: int = int32()
     previous_member_epoch: int = int32()
@@ -137,7 +137,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message, key=22, versions="0", fl
 
 
 class StreamsGroupTopologyKey(Message, key=23, versions="0"):
-    """StreamsGroupTopologyKey."""
+    """The id of a streams group whose topology is known."""
 
     group_id: str = string()
 
@@ -171,7 +171,7 @@ class Subtopology(Struct):
 
 
 class StreamsGroupTopologyValue(Message, key=23, versions="0", flexible="0+"):
-    """StreamsGroupTopologyValue."""
+    """A streams group's topology: what each subtopology reads, keeps and repartitions."""
 
     epoch: int = int32()
     subtopologies: list[Subtopology] = array(Subtopology)

@@ -1,4 +1,4 @@
-"""streams_subscription."""
+"""What members of Kafka Streams tell each other in the user data of a classic group's subscription."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClientTag(Struct):
 
 
 class SubscriptionInfoData(Message, versions="1-11"):
-    """SubscriptionInfoData."""
+    """Tasks and their offsets, as Streams' own assignor needs them. It stands in the user data of subscriptions."""
 
     version: int = int32()
     latest_supported_version: int = int32("3+", default=-1)

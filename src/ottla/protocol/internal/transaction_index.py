@@ -1,4 +1,4 @@
-"""transaction_index."""
+"""Entries of the `.txnindex` files of a partition: its aborted transactions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, int64
 
 
 class AbortedTxn(Message, versions="0"):
-    """AbortedTxn."""
+    """One aborted transaction. Every entry has its version in front and is 34 bytes long."""
 
     producer_id: int = int64()
     first_offset: int = int64()

@@ -1,4 +1,4 @@
-"""transaction_records."""
+"""Records of `__transaction_state`: one per transactional id, the newest counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int8, int16, int32, in
 
 
 class TransactionLogKey(Message, key=0, versions="0"):
-    """TransactionLogKey."""
+    """The transactional id that a state belongs to."""
 
     transactional_id: str = string()
 
@@ -17,7 +17,9 @@ class PartitionsSchema(Struct):
 
 
 class TransactionLogValue(Message, key=0, versions="0-1", flexible="1+"):
-    """TransactionLogValue."""
+    """A transaction's producer, status and partitions. Version 1 is flexible and adds, tagged, what KIP-890 needs:
+    earlier and later producer ids, and the client's transaction version.
+    """
 
     producer_id: int = int64()
     previous_producer_id: int = int64("1+", default=-1, tag=0)

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (API key 25)."""
+"""AddOffsetsToTxn: say that a transaction will commit a group's offsets (API key 25)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from ottla.protocol.schema import Message, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message, key=25, versions="0-4", flexible="3+"):
-    """AddOffsetsToTxnRequest."""
+    """The group whose offsets partition joins the transaction. Version 2 stands for the error of fenced producers, 4
+    for that of transactions that can only be aborted (KIP-890).
+    """
 
     transactional_id: str = string()
     producer_id: int = int64()
@@ -15,7 +17,7 @@ class AddOffsetsToTxnRequest(Message, key=25, versions="0-4", flexible="3+"):
 
 
 class AddOffsetsToTxnResponse(Message, key=25, versions="0-4", flexible="3+"):
-    """AddOffsetsToTxnResponse."""
+    """Whether it did."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

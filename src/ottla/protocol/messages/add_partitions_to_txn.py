@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (API key 24)."""
+"""AddPartitionsToTxn: say which partitions a transaction will write to (API key 24)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnRequest(Message, key=24, versions="0-5", flexible="3+"):
-    """AddPartitionsToTxnRequest."""
+    """Partitions to enter in a transaction. Since version 4 it is sent by brokers, for several transactions (KIP-890);
+    older versions come from clients. Version 5 stands for newer errors.
+    """
 
     transactions: list[AddPartitionsToTxnTransaction] = array(AddPartitionsToTxnTransaction, "4+")
     v3_and_below_transactional_id: str = string("0-3")
@@ -44,7 +46,7 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Message, key=24, versions="0-5", flexible="3+"):
-    """AddPartitionsToTxnResponse."""
+    """What became of each partition, by transaction since version 4."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16("4+", ignorable=True)

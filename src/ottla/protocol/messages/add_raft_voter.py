@@ -1,4 +1,4 @@
-"""AddRaftVoter (API key 80)."""
+"""AddRaftVoter: let a controller vote (KIP-853; API key 80)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Listener(Struct):
 
 
 class AddRaftVoterRequest(Message, key=80, versions="0-1", flexible="0+"):
-    """AddRaftVoterRequest."""
+    """The voter, its directory and addresses. Version 1 tells whether to answer only when it is committed."""
 
     cluster_id: str | None = string(nullable="0+")
     timeout_ms: int = int32()
@@ -23,7 +23,7 @@ class AddRaftVoterRequest(Message, key=80, versions="0-1", flexible="0+"):
 
 
 class AddRaftVoterResponse(Message, key=80, versions="0-1", flexible="0+"):
-    """AddRaftVoterResponse."""
+    """What became of it."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (API key 49)."""
+"""AlterClientQuotas: set or remove quotas (KIP-546; API key 49)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AlterClientQuotasRequestEntryData(Struct):
 
 
 class AlterClientQuotasRequest(Message, key=49, versions="0-1", flexible="1+"):
-    """AlterClientQuotasRequest."""
+    """Changes by entity."""
 
     entries: list[AlterClientQuotasRequestEntryData] = array(AlterClientQuotasRequestEntryData)
     validate_only: bool = boolean()
@@ -35,7 +35,7 @@ class AlterClientQuotasResponseEntryData(Struct):
 
 
 class AlterClientQuotasResponse(Message, key=49, versions="0-1", flexible="1+"):
-    """AlterClientQuotasResponse."""
+    """What became of each entity."""
 
     throttle_time_ms: int = int32()
     entries: list[AlterClientQuotasResponseEntryData] = array(AlterClientQuotasResponseEntryData)

@@ -1,4 +1,4 @@
-"""AlterConfigs (API key 33)."""
+"""AlterConfigs: replace all settings of a resource (API key 33)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AlterConfigsResource(Struct):
 
 
 class AlterConfigsRequest(Message, key=33, versions="0-2", flexible="2+"):
-    """AlterConfigsRequest."""
+    """The settings that a resource has from now on: what is not named goes back to its default."""
 
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()
@@ -31,7 +31,7 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Message, key=33, versions="0-2", flexible="2+"):
-    """AlterConfigsResponse."""
+    """What became of each resource."""
 
     throttle_time_ms: int = int32()
     responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)

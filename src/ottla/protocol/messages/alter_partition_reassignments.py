@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45)."""
+"""AlterPartitionReassignments: move partitions to other brokers (KIP-455; API key 45)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ReassignableTopic(Struct):
 
 
 class AlterPartitionReassignmentsRequest(Message, key=45, versions="0-1", flexible="0+"):
-    """AlterPartitionReassignmentsRequest."""
+    """New replicas by partition; null takes a move back. Version 1 can forbid that their number changes (KIP-860)."""
 
     timeout_ms: int = int32(default=60000)
     allow_replication_factor_change: bool = boolean("1+", default=True)
@@ -35,7 +35,7 @@ class ReassignableTopicResponse(Struct):
 
 
 class AlterPartitionReassignmentsResponse(Message, key=45, versions="0-1", flexible="0+"):
-    """AlterPartitionReassignmentsResponse."""
+    """What became of each partition."""
 
     throttle_time_ms: int = int32()
     allow_replication_factor_change: bool = boolean("1+", default=True, ignorable=True)

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (API key 34)."""
+"""AlterReplicaLogDirs: move replicas between a broker's directories (API key 34)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AlterReplicaLogDir(Struct):
 
 
 class AlterReplicaLogDirsRequest(Message, key=34, versions="1-2", flexible="2+"):
-    """AlterReplicaLogDirsRequest."""
+    """Directories, and the partitions that shall live there."""
 
     dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir)
 
@@ -32,7 +32,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Message, key=34, versions="1-2", flexible="2+"):
-    """AlterReplicaLogDirsResponse."""
+    """What became of each partition."""
 
     throttle_time_ms: int = int32()
     results: list[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult)

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (API key 91)."""
+"""AlterShareGroupOffsets: move where a share group starts (KIP-932; API key 91)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
 
 
 class AlterShareGroupOffsetsRequest(Message, key=91, versions="0", flexible="0+"):
-    """AlterShareGroupOffsetsRequest."""
+    """New start offsets of a group without members."""
 
     group_id: str = string()
     topics: list[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic)
@@ -35,7 +35,7 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
 
 
 class AlterShareGroupOffsetsResponse(Message, key=91, versions="0", flexible="0+"):
-    """AlterShareGroupOffsetsResponse."""
+    """What became of each partition."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (API key 51)."""
+"""AlterUserScramCredentials: set or remove SCRAM credentials (KIP-554; API key 51)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ScramCredentialUpsertion(Struct):
 
 
 class AlterUserScramCredentialsRequest(Message, key=51, versions="0", flexible="0+"):
-    """AlterUserScramCredentialsRequest."""
+    """Credentials, salted and hashed already."""
 
     deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion)
     upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion)
@@ -32,7 +32,7 @@ class AlterUserScramCredentialsResult(Struct):
 
 
 class AlterUserScramCredentialsResponse(Message, key=51, versions="0", flexible="0+"):
-    """AlterUserScramCredentialsResponse."""
+    """What became of each user."""
 
     throttle_time_ms: int = int32()
     results: list[AlterUserScramCredentialsResult] = array(AlterUserScramCredentialsResult)

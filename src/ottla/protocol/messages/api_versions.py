@@ -1,4 +1,4 @@
-"""ApiVersions (API key 18)."""
+"""ApiVersions: which APIs a broker speaks, in which versions (API key 18)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from ottla.protocol.schema import Message, Struct, array, boolean, int16, int32,
 
 
 class ApiVersionsRequest(Message, key=18, versions="0-5", flexible="3+"):
-    """ApiVersionsRequest."""
+    """The first request of most clients, sent before the broker's versions are known.
+
+    Version 3 names the client's software (KIP-511); 5 the broker and cluster that it believes to reach (KIP-1242).
+    """
 
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)
@@ -33,7 +36,11 @@ class FinalizedFeatureKey(Struct):
 
 
 class ApiVersionsResponse(Message, key=18, versions="0-5", flexible="3+"):
-    """ApiVersionsResponse."""
+    """Ranges of versions by API, and features. Its header is always version 0.
+
+    To a version that it does not know a broker answers in version 0 with UNSUPPORTED_VERSION. Version 1 adds the
+    throttle time; 3 features, in tagged fields (KIP-584); 4 takes features whose lowest version is 0.
+    """
 
     error_code: int = int16()
     api_keys: list[ApiVersion] = array(ApiVersion)

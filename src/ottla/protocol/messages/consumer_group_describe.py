@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (API key 69)."""
+"""ConsumerGroupDescribe: state and members of groups of the new protocol (KIP-848; API key 69)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, boolean, int8, int16, 
 
 
 class ConsumerGroupDescribeRequest(Message, key=69, versions="0-1", flexible="0+"):
-    """ConsumerGroupDescribeRequest."""
+    """Groups to describe."""
 
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = boolean()
@@ -49,7 +49,7 @@ class DescribedGroup(Struct):
 
 
 class ConsumerGroupDescribeResponse(Message, key=69, versions="0-1", flexible="0+"):
-    """ConsumerGroupDescribeResponse."""
+    """Epochs, members, their assignments and targets. Version 1 tells classic members apart."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribedGroup] = array(DescribedGroup)

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68)."""
+"""ConsumerGroupHeartbeat: all that a member of the new group protocol says (KIP-848; API key 68)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ class TopicPartitions(Struct):
 
 
 class ConsumerGroupHeartbeatRequest(Message, key=68, versions="0-1", flexible="0+"):
-    """ConsumerGroupHeartbeatRequest."""
+    """A member joins (epoch 0), reports, changes or leaves (epoch -1, static -2). Null means unchanged since last time.
+
+    Version 1 adds subscriptions by pattern and has members choose their own id.
+    """
 
     group_id: str = string()
     member_id: str = string()
@@ -30,7 +33,7 @@ class Assignment(Struct):
 
 
 class ConsumerGroupHeartbeatResponse(Message, key=68, versions="0-1", flexible="0+"):
-    """ConsumerGroupHeartbeatResponse."""
+    """The member's epoch and, when it changed, its assignment."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""CreateAcls (API key 30)."""
+"""CreateAcls: add access rules (API key 30)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AclCreation(Struct):
 
 
 class CreateAclsRequest(Message, key=30, versions="1-3", flexible="2+"):
-    """CreateAclsRequest."""
+    """Rules to add. Version 1 added the pattern type (KIP-290); 3 users as a kind of resource."""
 
     creations: list[AclCreation] = array(AclCreation)
 
@@ -27,7 +27,7 @@ class AclCreationResult(Struct):
 
 
 class CreateAclsResponse(Message, key=30, versions="1-3", flexible="2+"):
-    """CreateAclsResponse."""
+    """What became of each rule, in the order of the request."""
 
     throttle_time_ms: int = int32()
     results: list[AclCreationResult] = array(AclCreationResult)

@@ -1,4 +1,4 @@
-"""CreateDelegationToken (API key 38)."""
+"""CreateDelegationToken: get a token to authenticate with (API key 38)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class CreatableRenewers(Struct):
 
 
 class CreateDelegationTokenRequest(Message, key=38, versions="1-3", flexible="2+"):
-    """CreateDelegationTokenRequest."""
+    """Who may renew it and how long it can live. Version 3 can name another owner (KIP-373)."""
 
     owner_principal_type: str | None = string("3+", nullable="3+")
     owner_principal_name: str | None = string("3+", nullable="3+")
@@ -20,7 +20,7 @@ class CreateDelegationTokenRequest(Message, key=38, versions="1-3", flexible="2+
 
 
 class CreateDelegationTokenResponse(Message, key=38, versions="1-3", flexible="2+"):
-    """CreateDelegationTokenResponse."""
+    """The token and its secret. Version 3 adds who asked for it."""
 
     error_code: int = int16()
     principal_type: str = string()

@@ -1,4 +1,4 @@
-"""CreatePartitions (API key 37)."""
+"""CreatePartitions: give topics more partitions (API key 37)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CreatePartitionsTopic(Struct):
 
 
 class CreatePartitionsRequest(Message, key=37, versions="0-3", flexible="2+"):
-    """CreatePartitionsRequest."""
+    """New total counts, with replicas assigned by hand where wanted. Version 3 stands for a throttling error."""
 
     topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
     timeout_ms: int = int32()
@@ -30,7 +30,7 @@ class CreatePartitionsTopicResult(Struct):
 
 
 class CreatePartitionsResponse(Message, key=37, versions="0-3", flexible="2+"):
-    """CreatePartitionsResponse."""
+    """What became of each topic."""
 
     throttle_time_ms: int = int32()
     results: list[CreatePartitionsTopicResult] = array(CreatePartitionsTopicResult)

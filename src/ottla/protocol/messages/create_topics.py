@@ -1,4 +1,4 @@
-"""CreateTopics (API key 19)."""
+"""CreateTopics: make topics (API key 19)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(Message, key=19, versions="2-7", flexible="5+"):
-    """CreateTopicsRequest."""
+    """Topics to make, by counts or with replicas assigned by hand. Since version 4, -1 means the broker's defaults."""
 
     topics: list[CreatableTopic] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)
@@ -51,7 +51,7 @@ class CreatableTopicResult(Struct):
 
 
 class CreateTopicsResponse(Message, key=19, versions="2-7", flexible="5+"):
-    """CreateTopicsResponse."""
+    """What became of each topic. Version 5 shows the settings it got (KIP-525); 7 its id."""
 
     throttle_time_ms: int = int32()
     topics: list[CreatableTopicResult] = array(CreatableTopicResult)

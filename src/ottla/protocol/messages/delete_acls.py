@@ -1,4 +1,4 @@
-"""DeleteAcls (API key 31)."""
+"""DeleteAcls: remove access rules (API key 31)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DeleteAclsFilter(Struct):
 
 
 class DeleteAclsRequest(Message, key=31, versions="1-3", flexible="2+"):
-    """DeleteAclsRequest."""
+    """Filters; what matches is removed. Version 1 added the pattern type (KIP-290); 3 users as a kind of resource."""
 
     filters: list[DeleteAclsFilter] = array(DeleteAclsFilter)
 
@@ -40,7 +40,7 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsResponse(Message, key=31, versions="1-3", flexible="2+"):
-    """DeleteAclsResponse."""
+    """For each filter the rules that it removed."""
 
     throttle_time_ms: int = int32()
     filter_results: list[DeleteAclsFilterResult] = array(DeleteAclsFilterResult)

@@ -1,4 +1,4 @@
-"""DeleteGroups (API key 42)."""
+"""DeleteGroups: remove groups that nobody is in (API key 42)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int16, int32, string
 
 
 class DeleteGroupsRequest(Message, key=42, versions="0-3", flexible="2+"):
-    """DeleteGroupsRequest."""
+    """Ids of groups to remove."""
 
     groups_names: list[str] = array(string)
 
@@ -18,7 +18,7 @@ class DeletableGroupResult(Struct):
 
 
 class DeleteGroupsResponse(Message, key=42, versions="0-3", flexible="2+"):
-    """DeleteGroupsResponse."""
+    """What became of each group. Version 3 adds a text."""
 
     throttle_time_ms: int = int32()
     results: list[DeletableGroupResult] = array(DeletableGroupResult)

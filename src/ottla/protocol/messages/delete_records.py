@@ -1,4 +1,4 @@
-"""DeleteRecords (API key 21)."""
+"""DeleteRecords: raise the start of logs (API key 21)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DeleteRecordsTopic(Struct):
 
 
 class DeleteRecordsRequest(Message, key=21, versions="0-2", flexible="2+"):
-    """DeleteRecordsRequest."""
+    """Offsets before which records may go; -1 is the high watermark."""
 
     topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
     timeout_ms: int = int32()
@@ -34,7 +34,7 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsResponse(Message, key=21, versions="0-2", flexible="2+"):
-    """DeleteRecordsResponse."""
+    """The new start of each log."""
 
     throttle_time_ms: int = int32()
     topics: list[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult)

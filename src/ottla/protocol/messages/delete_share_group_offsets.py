@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (API key 92)."""
+"""DeleteShareGroupOffsets: forget where a share group starts (KIP-932; API key 92)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class DeleteShareGroupOffsetsRequestTopic(Struct):
 
 
 class DeleteShareGroupOffsetsRequest(Message, key=92, versions="0", flexible="0+"):
-    """DeleteShareGroupOffsetsRequest."""
+    """Topics that a group without members shall forget."""
 
     group_id: str = string()
     topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic)
@@ -24,7 +24,7 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
 
 
 class DeleteShareGroupOffsetsResponse(Message, key=92, versions="0", flexible="0+"):
-    """DeleteShareGroupOffsetsResponse."""
+    """What became of each topic."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (API key 86)."""
+"""DeleteShareGroupState: drop a share partition's stored state (KIP-932; API key 86)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DeleteStateData(Struct):
 
 
 class DeleteShareGroupStateRequest(Message, key=86, versions="0", flexible="0+"):
-    """DeleteShareGroupStateRequest."""
+    """Partitions to drop, sent between brokers."""
 
     group_id: str = string()
     topics: list[DeleteStateData] = array(DeleteStateData)
@@ -33,6 +33,6 @@ class DeleteStateResult(Struct):
 
 
 class DeleteShareGroupStateResponse(Message, key=86, versions="0", flexible="0+"):
-    """DeleteShareGroupStateResponse."""
+    """What became of each partition."""
 
     results: list[DeleteStateResult] = array(DeleteStateResult)

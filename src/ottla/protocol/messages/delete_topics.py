@@ -1,4 +1,4 @@
-"""DeleteTopics (API key 20)."""
+"""DeleteTopics: remove topics (API key 20)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class DeleteTopicState(Struct):
 
 
 class DeleteTopicsRequest(Message, key=20, versions="1-6", flexible="4+"):
-    """DeleteTopicsRequest."""
+    """Topics to remove. Version 6 takes ids as well as names (KIP-516)."""
 
     topics: list[DeleteTopicState] = array(DeleteTopicState, "6+")
     topic_names: list[str] = array(string, "1-5", ignorable=True)
@@ -26,7 +26,7 @@ class DeletableTopicResult(Struct):
 
 
 class DeleteTopicsResponse(Message, key=20, versions="1-6", flexible="4+"):
-    """DeleteTopicsResponse."""
+    """What became of each topic. Version 5 adds a text; 6 the id."""
 
     throttle_time_ms: int = int32()
     responses: list[DeletableTopicResult] = array(DeletableTopicResult)

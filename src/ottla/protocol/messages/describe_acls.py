@@ -1,4 +1,4 @@
-"""DescribeAcls (API key 29)."""
+"""DescribeAcls: which access rules there are (API key 29)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int8, int16, int32, st
 
 
 class DescribeAclsRequest(Message, key=29, versions="1-3", flexible="2+"):
-    """DescribeAclsRequest."""
+    """A filter for rules. Version 1 added the pattern type (KIP-290); 3 users as a kind of resource."""
 
     resource_type_filter: int = int8()
     resource_name_filter: str | None = string(nullable="0+")
@@ -32,7 +32,7 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Message, key=29, versions="1-3", flexible="2+"):
-    """DescribeAclsResponse."""
+    """Rules that match, by resource."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (API key 48)."""
+"""DescribeClientQuotas: which quotas are set (KIP-546; API key 48)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ComponentData(Struct):
 
 
 class DescribeClientQuotasRequest(Message, key=48, versions="0-1", flexible="1+"):
-    """DescribeClientQuotasRequest."""
+    """A filter by user, client id and address."""
 
     components: list[ComponentData] = array(ComponentData)
     strict: bool = boolean()
@@ -34,7 +34,7 @@ class EntryData(Struct):
 
 
 class DescribeClientQuotasResponse(Message, key=48, versions="0-1", flexible="1+"):
-    """DescribeClientQuotasResponse."""
+    """Quotas by entity."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""DescribeCluster (API key 60)."""
+"""DescribeCluster: the cluster's id and brokers, without topics (KIP-700; API key 60)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, boolean, int8, int16, 
 
 
 class DescribeClusterRequest(Message, key=60, versions="0-2", flexible="0+"):
-    """DescribeClusterRequest."""
+    """What to show. Version 1 can ask controllers (KIP-919); 2 for brokers that are fenced."""
 
     include_cluster_authorized_operations: bool = boolean()
     endpoint_type: int = int8("1+", default=1)
@@ -22,7 +22,7 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Message, key=60, versions="0-2", flexible="0+"):
-    """DescribeClusterResponse."""
+    """Id, controller and brokers. Version 1 tells whose addresses these are; 2 who is fenced."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

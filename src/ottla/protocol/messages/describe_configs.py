@@ -1,4 +1,4 @@
-"""DescribeConfigs (API key 32)."""
+"""DescribeConfigs: settings of topics, brokers and others (API key 32)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ class DescribeConfigsResource(Struct):
 
 
 class DescribeConfigsRequest(Message, key=32, versions="1-4", flexible="4+"):
-    """DescribeConfigsRequest."""
+    """Resources and, if not all, the names of settings. Version 1 can ask for synonyms; 3 for
+    documentation (KIP-569).
+    """
 
     resources: list[DescribeConfigsResource] = array(DescribeConfigsResource)
     include_synonyms: bool = boolean()
@@ -45,7 +47,9 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Message, key=32, versions="1-4", flexible="4+"):
-    """DescribeConfigsResponse."""
+    """Each setting with its value, where it comes from, and whether it may be changed or shown. Version 3 adds types
+    and documentation.
+    """
 
     throttle_time_ms: int = int32()
     results: list[DescribeConfigsResult] = array(DescribeConfigsResult)

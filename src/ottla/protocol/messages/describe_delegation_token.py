@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (API key 41)."""
+"""DescribeDelegationToken: which tokens there are (API key 41)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class DescribeDelegationTokenOwner(Struct):
 
 
 class DescribeDelegationTokenRequest(Message, key=41, versions="1-3", flexible="2+"):
-    """DescribeDelegationTokenRequest."""
+    """Owners to look for; null means all."""
 
     owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, nullable="0+")
 
@@ -35,7 +35,7 @@ class DescribedDelegationToken(Struct):
 
 
 class DescribeDelegationTokenResponse(Message, key=41, versions="1-3", flexible="2+"):
-    """DescribeDelegationTokenResponse."""
+    """Tokens that the asking principal may see. Version 3 adds who asked for each."""
 
     error_code: int = int16()
     tokens: list[DescribedDelegationToken] = array(DescribedDelegationToken)

@@ -1,4 +1,4 @@
-"""DescribeGroups (API key 15)."""
+"""DescribeGroups: state and members of classic groups (API key 15)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, boolean, int16, int32,
 
 
 class DescribeGroupsRequest(Message, key=15, versions="0-6", flexible="5+"):
-    """DescribeGroupsRequest."""
+    """Groups to describe. Version 3 can ask for permitted operations (KIP-430)."""
 
     groups: list[str] = array(string)
     include_authorized_operations: bool = boolean("3+")
@@ -33,7 +33,11 @@ class DescribedGroup(Struct):
 
 
 class DescribeGroupsResponse(Message, key=15, versions="0-6", flexible="5+"):
-    """DescribeGroupsResponse."""
+    """Each group's state, protocol and members.
+
+    Version 1 adds the throttle time; 3 permitted operations; 4 static members; 6 a text, and an error for groups that
+    do not exist (KIP-1043).
+    """
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     groups: list[DescribedGroup] = array(DescribedGroup)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API key 35)."""
+"""DescribeLogDirs: what lies in a broker's directories (API key 35)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class DescribableLogDirTopic(Struct):
 
 
 class DescribeLogDirsRequest(Message, key=35, versions="1-5", flexible="2+"):
-    """DescribeLogDirsRequest."""
+    """Partitions to look for; null means all."""
 
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable="0+")
 
@@ -38,7 +38,11 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsResponse(Message, key=35, versions="1-5", flexible="2+"):
-    """DescribeLogDirsResponse."""
+    """Sizes by directory and partition.
+
+    Version 3 adds an error for the whole answer; 4 the volume's size and free space (KIP-827); 5 whether the directory
+    is cordoned off from new partitions.
+    """
 
     throttle_time_ms: int = int32()
     error_code: int = int16("3+", ignorable=True)

@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61)."""
+"""DescribeProducers: who is writing to partitions (KIP-664; API key 61)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class TopicRequest(Struct):
 
 
 class DescribeProducersRequest(Message, key=61, versions="0", flexible="0+"):
-    """DescribeProducersRequest."""
+    """Partitions to look at."""
 
     topics: list[TopicRequest] = array(TopicRequest)
 
@@ -38,7 +38,7 @@ class TopicResponse(Struct):
 
 
 class DescribeProducersResponse(Message, key=61, versions="0", flexible="0+"):
-    """DescribeProducersResponse."""
+    """Each idempotent producer's epoch, last sequence and open transaction."""
 
     throttle_time_ms: int = int32()
     topics: list[TopicResponse] = array(TopicResponse)

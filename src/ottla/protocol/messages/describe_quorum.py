@@ -1,4 +1,4 @@
-"""DescribeQuorum (API key 55)."""
+"""DescribeQuorum: who votes in the metadata quorum, and how far they are (KIP-595; API key 55)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DescribeQuorumRequestTopicData(Struct):
 
 
 class DescribeQuorumRequest(Message, key=55, versions="0-2", flexible="0+"):
-    """DescribeQuorumRequest."""
+    """Partitions of the metadata log."""
 
     topics: list[DescribeQuorumRequestTopicData] = array(DescribeQuorumRequestTopicData)
 
@@ -56,7 +56,9 @@ class Node(Struct):
 
 
 class DescribeQuorumResponse(Message, key=55, versions="0-2", flexible="0+"):
-    """DescribeQuorumResponse."""
+    """Leader, voters and observers with their log ends. Version 1 adds when they last fetched (KIP-836); 2 directories
+    and addresses (KIP-853).
+    """
 
     error_code: int = int16()
     error_message: str | None = string("2+", nullable="2+", ignorable=True)

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (API key 90)."""
+"""DescribeShareGroupOffsets: where share groups start (KIP-932; API key 90)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
 
 
 class DescribeShareGroupOffsetsRequest(Message, key=90, versions="0-1", flexible="0+"):
-    """DescribeShareGroupOffsetsRequest."""
+    """Groups with their partitions, null for all."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = array(DescribeShareGroupOffsetsRequestGroup)
 
@@ -46,7 +46,7 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
 
 
 class DescribeShareGroupOffsetsResponse(Message, key=90, versions="0-1", flexible="0+"):
-    """DescribeShareGroupOffsetsResponse."""
+    """Start offsets by partition. Version 1 adds the lag (KIP-1226)."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribeShareGroupOffsetsResponseGroup] = array(DescribeShareGroupOffsetsResponseGroup)

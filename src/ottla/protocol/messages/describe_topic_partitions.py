@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (API key 75)."""
+"""DescribeTopicPartitions: topics page by page (KIP-966; API key 75)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Cursor(Struct):
 
 
 class DescribeTopicPartitionsRequest(Message, key=75, versions="0", flexible="0+"):
-    """DescribeTopicPartitionsRequest."""
+    """Topics, none for all, how many partitions to show, and where the last page ended."""
 
     topics: list[TopicRequest] = array(TopicRequest)
     response_partition_limit: int = int32(default=2000)
@@ -44,7 +44,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class DescribeTopicPartitionsResponse(Message, key=75, versions="0", flexible="0+"):
-    """DescribeTopicPartitionsResponse."""
+    """Partitions with their eligible leaders, and where to go on."""
 
     throttle_time_ms: int = int32()
     topics: list[DescribeTopicPartitionsResponseTopic] = array(DescribeTopicPartitionsResponseTopic)

@@ -1,4 +1,4 @@
-"""DescribeTransactions (API key 65)."""
+"""DescribeTransactions: state of transactional ids (KIP-664; API key 65)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int16, int32, int64, s
 
 
 class DescribeTransactionsRequest(Message, key=65, versions="0", flexible="0+"):
-    """DescribeTransactionsRequest."""
+    """Transactional ids to look up at their coordinator."""
 
     transactional_ids: list[str] = array(string)
 
@@ -28,7 +28,7 @@ class TransactionState(Struct):
 
 
 class DescribeTransactionsResponse(Message, key=65, versions="0", flexible="0+"):
-    """DescribeTransactionsResponse."""
+    """State, producer, timeout and partitions of each."""
 
     throttle_time_ms: int = int32()
     transaction_states: list[TransactionState] = array(TransactionState)

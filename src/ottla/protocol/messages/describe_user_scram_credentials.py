@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (API key 50)."""
+"""DescribeUserScramCredentials: who has SCRAM credentials (KIP-554; API key 50)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class UserName(Struct):
 
 
 class DescribeUserScramCredentialsRequest(Message, key=50, versions="0", flexible="0+"):
-    """DescribeUserScramCredentialsRequest."""
+    """Users to look for; null or none means all."""
 
     users: list[UserName] | None = array(UserName, nullable="0+")
 
@@ -28,7 +28,7 @@ class DescribeUserScramCredentialsResult(Struct):
 
 
 class DescribeUserScramCredentialsResponse(Message, key=50, versions="0", flexible="0+"):
-    """DescribeUserScramCredentialsResponse."""
+    """Mechanisms and iterations by user, never secrets."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""ElectLeaders (API key 43)."""
+"""ElectLeaders: have leaders elected anew (API key 43)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class TopicPartitions(Struct):
 
 
 class ElectLeadersRequest(Message, key=43, versions="0-2", flexible="2+"):
-    """ElectLeadersRequest."""
+    """Partitions, null for all. Version 1 can ask for an unclean election (KIP-460)."""
 
     election_type: int = int8("1+")
     topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, nullable="0+")
@@ -30,7 +30,7 @@ class ReplicaElectionResult(Struct):
 
 
 class ElectLeadersResponse(Message, key=43, versions="0-2", flexible="2+"):
-    """ElectLeadersResponse."""
+    """What became of each partition. Version 1 adds an error for the whole answer."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16("1+")

@@ -1,4 +1,4 @@
-"""EndTxn (API key 26)."""
+"""EndTxn: commit or abort a transaction (API key 26)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, boolean, int16, int32, int64, string
 
 
 class EndTxnRequest(Message, key=26, versions="0-5", flexible="3+"):
-    """EndTxnRequest."""
+    """How the transaction ends. Version 5 asks for a raised epoch with each end (KIP-890)."""
 
     transactional_id: str = string()
     producer_id: int = int64()
@@ -15,7 +15,7 @@ class EndTxnRequest(Message, key=26, versions="0-5", flexible="3+"):
 
 
 class EndTxnResponse(Message, key=26, versions="0-5", flexible="3+"):
-    """EndTxnResponse."""
+    """Whether the end was decided. Version 5 adds the producer's id and epoch for its next transaction."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

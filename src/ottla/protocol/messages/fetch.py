@@ -1,4 +1,4 @@
-"""Fetch (API key 1)."""
+"""Fetch: read record batches from partitions (API key 1)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,12 @@ class ForgottenTopic(Struct):
 
 
 class FetchRequest(Message, key=1, versions="4-18", flexible="12+"):
-    """FetchRequest."""
+    """Which partitions to read, from where, and how much to wait for.
+
+    Version 5 adds the follower's log start; 7 incremental sessions (KIP-227); 9 the leader epoch that the client knows
+    (KIP-320); 11 its rack (KIP-392); 12 the epoch it last read, for truncation; 13 topic ids (KIP-516); 15 moves the
+    replica id to a tagged field (KIP-903); 17 and 18 add what only followers send.
+    """
 
     cluster_id: str | None = string("12+", nullable="12+", default=None, ignorable=True, tag=0)
     replica_id: int = int32("4-14", default=-1)
@@ -111,7 +116,12 @@ class NodeEndpoint(Struct):
 
 
 class FetchResponse(Message, key=1, versions="4-18", flexible="12+"):
-    """FetchResponse."""
+    """Record batches of each partition and how far they may be read.
+
+    Version 5 adds the log's start; 7 the session (KIP-227) and an error for the whole answer; 11 the replica that suits
+    the client better (KIP-392); 12 where logs diverge, the present leader and a snapshot, each as a tagged field; 13
+    topic ids; 16 addresses of leaders (KIP-951).
+    """
 
     throttle_time_ms: int = int32()
     error_code: int = int16("7+", ignorable=True)

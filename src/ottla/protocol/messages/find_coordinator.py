@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10)."""
+"""FindCoordinator: which broker takes care of a group, a transaction or a share partition (API key 10)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from ottla.protocol.schema import Message, Struct, array, int8, int16, int32, st
 
 
 class FindCoordinatorRequest(Message, key=10, versions="0-6", flexible="3+"):
-    """FindCoordinatorRequest."""
+    """What is looked for. Version 1 adds the kind of key; 4 several keys at once (KIP-699); 6 share
+    groups (KIP-932).
+    """
 
     key: str = string("0-3")
     key_type: int = int8("1+")
@@ -23,7 +25,7 @@ class Coordinator(Struct):
 
 
 class FindCoordinatorResponse(Message, key=10, versions="0-6", flexible="3+"):
-    """FindCoordinatorResponse."""
+    """The coordinator's address. Version 1 adds the throttle time and a text; 4 answers for several keys."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("0-3")

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71)."""
+"""GetTelemetrySubscriptions: which metrics clients shall send (KIP-714; API key 71)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ottla.protocol.schema import Message, array, boolean, int8, int16, int32, s
 
 
 class GetTelemetrySubscriptionsRequest(Message, key=71, versions="0", flexible="0+"):
-    """GetTelemetrySubscriptionsRequest."""
+    """A client asks, at first without an id."""
 
     client_instance_id: bytes = uuid()
 
 
 class GetTelemetrySubscriptionsResponse(Message, key=71, versions="0", flexible="0+"):
-    """GetTelemetrySubscriptionsResponse."""
+    """Its id, and which metrics to push, how often and how packed."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

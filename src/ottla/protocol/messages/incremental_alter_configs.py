@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (API key 44)."""
+"""IncrementalAlterConfigs: change single settings (KIP-339; API key 44)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AlterConfigsResource(Struct):
 
 
 class IncrementalAlterConfigsRequest(Message, key=44, versions="0-1", flexible="1+"):
-    """IncrementalAlterConfigsRequest."""
+    """Settings to set, delete, append to or subtract from; others stay as they are."""
 
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()
@@ -32,7 +32,7 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class IncrementalAlterConfigsResponse(Message, key=44, versions="0-1", flexible="1+"):
-    """IncrementalAlterConfigsResponse."""
+    """What became of each resource."""
 
     throttle_time_ms: int = int32()
     responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)

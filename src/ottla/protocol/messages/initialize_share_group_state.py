@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (API key 83)."""
+"""InitializeShareGroupState: begin a share partition's stored state (KIP-932; API key 83)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class InitializeStateData(Struct):
 
 
 class InitializeShareGroupStateRequest(Message, key=83, versions="0", flexible="0+"):
-    """InitializeShareGroupStateRequest."""
+    """Partitions with the offset to start from, sent between brokers."""
 
     group_id: str = string()
     topics: list[InitializeStateData] = array(InitializeStateData)
@@ -35,6 +35,6 @@ class InitializeStateResult(Struct):
 
 
 class InitializeShareGroupStateResponse(Message, key=83, versions="0", flexible="0+"):
-    """InitializeShareGroupStateResponse."""
+    """What became of each partition."""
 
     results: list[InitializeStateResult] = array(InitializeStateResult)

@@ -1,4 +1,4 @@
-"""JoinGroup (API key 11)."""
+"""JoinGroup: enter a classic consumer group, or its next generation (API key 11)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ class JoinGroupRequestProtocol(Struct):
 
 
 class JoinGroupRequest(Message, key=11, versions="0-9", flexible="6+"):
-    """JoinGroupRequest."""
+    """A member with the assignment protocols that it speaks.
+
+    Version 1 adds a rebalance timeout of its own; 4 makes members without an id come twice (KIP-394); 5 static members
+    (KIP-345); 8 a reason (KIP-800).
+    """
 
     group_id: str = string()
     session_timeout_ms: int = int32()
@@ -30,7 +34,11 @@ class JoinGroupResponseMember(Struct):
 
 
 class JoinGroupResponse(Message, key=11, versions="0-9", flexible="6+"):
-    """JoinGroupResponse."""
+    """The generation that was formed; the leader also gets all members.
+
+    Version 2 adds the throttle time; 5 static members; 7 the protocol type, and no name when there is an error; 9 tells
+    a returning static leader to skip the assignment (KIP-814).
+    """
 
     throttle_time_ms: int = int32("2+", ignorable=True)
     error_code: int = int16()

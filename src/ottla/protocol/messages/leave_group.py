@@ -1,4 +1,4 @@
-"""LeaveGroup (API key 13)."""
+"""LeaveGroup: leave a classic consumer group (API key 13)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class MemberIdentity(Struct):
 
 
 class LeaveGroupRequest(Message, key=13, versions="0-5", flexible="4+"):
-    """LeaveGroupRequest."""
+    """Who leaves. Version 3 takes several members, also static ones (KIP-345); 5 adds reasons (KIP-800)."""
 
     group_id: str = string()
     member_id: str = string("0-2")
@@ -26,7 +26,7 @@ class MemberResponse(Struct):
 
 
 class LeaveGroupResponse(Message, key=13, versions="0-5", flexible="4+"):
-    """LeaveGroupResponse."""
+    """What became of it. Version 1 adds the throttle time; 3 answers for each member."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""ListConfigResources (API key 74)."""
+"""ListConfigResources: resources that have settings of their own (KIP-1142; API key 74)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int8, int16, int32, st
 
 
 class ListConfigResourcesRequest(Message, key=74, versions="0-1", flexible="0+"):
-    """ListConfigResourcesRequest."""
+    """Types to list. Version 0 knows client metrics only (KIP-714)."""
 
     resource_types: list[int] = array(int8, "1+")
 
@@ -17,7 +17,7 @@ class ConfigResource(Struct):
 
 
 class ListConfigResourcesResponse(Message, key=74, versions="0-1", flexible="0+"):
-    """ListConfigResourcesResponse."""
+    """Names, with types since version 1."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

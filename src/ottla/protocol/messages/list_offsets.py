@@ -1,4 +1,4 @@
-"""ListOffsets (API key 2)."""
+"""ListOffsets: find the offset for a time, or an end of a log (API key 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ class ListOffsetsTopic(Struct):
 
 
 class ListOffsetsRequest(Message, key=2, versions="1-11", flexible="6+"):
-    """ListOffsetsRequest."""
+    """Timestamps to look up per partition; negative ones are special (earliest, latest, greatest timestamp ...).
+
+    Version 2 adds the isolation level; 4 the leader epoch (KIP-320); 7 the greatest timestamp (KIP-734); 8 the local
+    log's start; 9 the last tiered offset; 10 a timeout for slow remote look-ups; 11 the earliest offset yet to be
+    tiered.
+    """
 
     replica_id: int = int32()
     isolation_level: int = int8("2+")
@@ -39,7 +44,9 @@ class ListOffsetsTopicResponse(Struct):
 
 
 class ListOffsetsResponse(Message, key=2, versions="1-11", flexible="6+"):
-    """ListOffsetsResponse."""
+    """One offset with its timestamp per partition. Version 2 adds the throttle time; 4 the leader epoch
+    of the offset.
+    """
 
     throttle_time_ms: int = int32("2+", ignorable=True)
     topics: list[ListOffsetsTopicResponse] = array(ListOffsetsTopicResponse)

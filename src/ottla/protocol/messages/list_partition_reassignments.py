@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46)."""
+"""ListPartitionReassignments: which moves are under way (KIP-455; API key 46)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ListPartitionReassignmentsTopics(Struct):
 
 
 class ListPartitionReassignmentsRequest(Message, key=46, versions="0", flexible="0+"):
-    """ListPartitionReassignmentsRequest."""
+    """Partitions to look for; null means all."""
 
     timeout_ms: int = int32(default=60000)
     topics: list[ListPartitionReassignmentsTopics] | None = array(
@@ -32,7 +32,7 @@ class OngoingTopicReassignment(Struct):
 
 
 class ListPartitionReassignmentsResponse(Message, key=46, versions="0", flexible="0+"):
-    """ListPartitionReassignmentsResponse."""
+    """Present, added and removed replicas of partitions that move."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

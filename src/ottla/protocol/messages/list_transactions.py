@@ -1,4 +1,4 @@
-"""ListTransactions (API key 66)."""
+"""ListTransactions: transactional ids that a broker coordinates (KIP-664; API key 66)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int16, int32, int64, s
 
 
 class ListTransactionsRequest(Message, key=66, versions="0-2", flexible="0+"):
-    """ListTransactionsRequest."""
+    """Filters by state and producer. Version 1 adds one by duration (KIP-994); 2 a pattern of ids (KIP-1152)."""
 
     state_filters: list[str] = array(string)
     producer_id_filters: list[int] = array(int64)
@@ -21,7 +21,7 @@ class TransactionState(Struct):
 
 
 class ListTransactionsResponse(Message, key=66, versions="0-2", flexible="0+"):
-    """ListTransactionsResponse."""
+    """Ids with producer and state, and the states in the filter that do not exist."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""Metadata (API key 3)."""
+"""Metadata: brokers, topics and who leads which partition (API key 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ class MetadataRequestTopic(Struct):
 
 
 class MetadataRequest(Message, key=3, versions="0-13", flexible="9+"):
-    """MetadataRequest."""
+    """Topics to describe; null means all (in version 0, which has no null, the empty list does).
+
+    Version 4 lets a client forbid automatic creation; 8 asks for permitted operations (KIP-430); 10 names topics by id
+    (KIP-516), which works from 12 on; 11 no longer asks for the cluster's operations.
+    """
 
     topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
     allow_auto_topic_creation: bool = boolean("4+", default=True)
@@ -46,7 +50,12 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponse(Message, key=3, versions="0-13", flexible="9+"):
-    """MetadataResponse."""
+    """The cluster as the asked broker sees it.
+
+    Version 1 adds racks, the controller and internal topics; 2 the cluster's id; 3 the throttle time; 5 replicas that
+    are offline; 7 leader epochs; 8 permitted operations; 10 topic ids; 12 topics without a known name; 13 an error for
+    the whole answer.
+    """
 
     throttle_time_ms: int = int32("3+", ignorable=True)
     brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker)

@@ -1,4 +1,4 @@
-"""OffsetCommit (API key 8)."""
+"""OffsetCommit: remember how far a consumer group has read (API key 8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ class OffsetCommitRequestTopic(Struct):
 
 
 class OffsetCommitRequest(Message, key=8, versions="2-10", flexible="8+"):
-    """OffsetCommitRequest."""
+    """Offsets to keep for a group. A group without members may be committed to by anybody (generation -1).
+
+    Version 5 drops the retention time; 6 adds the leader epoch; 7 the static member (KIP-345); 9 takes member epochs of
+    the new group protocol (KIP-848); 10 names topics by id.
+    """
 
     group_id: str = string()
     generation_id_or_member_epoch: int = int32(default=-1)
@@ -41,7 +45,7 @@ class OffsetCommitResponseTopic(Struct):
 
 
 class OffsetCommitResponse(Message, key=8, versions="2-10", flexible="8+"):
-    """OffsetCommitResponse."""
+    """What became of each partition's offset. Version 3 adds the throttle time; 10 names topics by id."""
 
     throttle_time_ms: int = int32("3+", ignorable=True)
     topics: list[OffsetCommitResponseTopic] = array(OffsetCommitResponseTopic)

@@ -1,4 +1,4 @@
-"""OffsetDelete (API key 47)."""
+"""OffsetDelete: forget committed offsets (KIP-496; API key 47)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class OffsetDeleteRequestTopic(Struct):
 
 
 class OffsetDeleteRequest(Message, key=47, versions="0"):
-    """OffsetDeleteRequest."""
+    """Partitions whose offsets a group shall forget. It has no flexible version."""
 
     group_id: str = string()
     topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic)
@@ -32,7 +32,7 @@ class OffsetDeleteResponseTopic(Struct):
 
 
 class OffsetDeleteResponse(Message, key=47, versions="0"):
-    """OffsetDeleteResponse."""
+    """What became of each partition."""
 
     error_code: int = int16()
     throttle_time_ms: int = int32()

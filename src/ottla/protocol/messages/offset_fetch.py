@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9)."""
+"""OffsetFetch: how far consumer groups have read (API key 9)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ class OffsetFetchRequestGroup(Struct):
 
 
 class OffsetFetchRequest(Message, key=9, versions="1-10", flexible="6+"):
-    """OffsetFetchRequest."""
+    """Partitions to look up; null asks for all that the group has.
+
+    Version 2 allows null; 7 asks to wait for open transactions (KIP-447); 8 asks for several groups at once (KIP-709);
+    9 adds the member that asks (KIP-848); 10 names topics by id.
+    """
 
     group_id: str = string("1-7")
     topics: list[OffsetFetchRequestTopic] | None = array(OffsetFetchRequestTopic, "1-7", nullable="2-7")
@@ -66,7 +70,11 @@ class OffsetFetchResponseGroup(Struct):
 
 
 class OffsetFetchResponse(Message, key=9, versions="1-10", flexible="6+"):
-    """OffsetFetchResponse."""
+    """Committed offsets with their metadata.
+
+    Version 2 adds an error for the whole answer; 3 the throttle time; 5 leader epochs; 8 answers for several groups; 10
+    names topics by id.
+    """
 
     throttle_time_ms: int = int32("3+", ignorable=True)
     topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, "1-7")

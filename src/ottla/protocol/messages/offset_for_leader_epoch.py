@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23)."""
+"""OffsetForLeaderEpoch: where a leader's epoch ended (API key 23)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class OffsetForLeaderTopic(Struct):
 
 
 class OffsetForLeaderEpochRequest(Message, key=23, versions="2-4", flexible="4+"):
-    """OffsetForLeaderEpochRequest."""
+    """Epochs to look up, so that a client can find where its log parts from the leader's. Version 3 tells replicas
+    apart.
+    """
 
     replica_id: int = int32("3+", default=-2, ignorable=True)
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
@@ -36,7 +38,7 @@ class OffsetForLeaderTopicResult(Struct):
 
 
 class OffsetForLeaderEpochResponse(Message, key=23, versions="2-4", flexible="4+"):
-    """OffsetForLeaderEpochResponse."""
+    """The end offset of the largest epoch that is not above the asked one."""
 
     throttle_time_ms: int = int32()
     topics: list[OffsetForLeaderTopicResult] = array(OffsetForLeaderTopicResult)

@@ -1,4 +1,4 @@
-"""Produce (API key 0)."""
+"""Produce: append record batches to partitions (API key 0)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ class TopicProduceData(Struct):
 
 
 class ProduceRequest(Message, key=0, versions="3-13", flexible="9+"):
-    """ProduceRequest."""
+    """Record batches for partitions, as the producer packed them.
+
+    `acks` is 0 (no answer), 1 (the leader has it) or -1 (it is as durable as the topic asks). Versions up to 2, with
+    older record formats, are gone; they are announced all the same, since librdkafka looks for them. Version 9 is
+    flexible; 12 marks clients that add partitions to transactions by producing (KIP-890); 13 names topics by id
+    (KIP-516).
+    """
 
     transactional_id: str | None = string(nullable="0+", default=None)
     acks: int = int16()
@@ -60,7 +66,11 @@ class NodeEndpoint(Struct):
 
 
 class ProduceResponse(Message, key=0, versions="3-13", flexible="9+"):
-    """ProduceResponse."""
+    """Where each partition's records were put, or why not.
+
+    Version 5 adds the log's start; 8 errors of single records and a text (KIP-467); 10 the present leader where the
+    asked broker is none, with its address (KIP-951); 13 names topics by id.
+    """
 
     responses: list[TopicProduceResponse] = array(TopicProduceResponse)
     throttle_time_ms: int = int32()

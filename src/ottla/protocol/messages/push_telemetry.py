@@ -1,4 +1,4 @@
-"""PushTelemetry (API key 72)."""
+"""PushTelemetry: a client's metrics (KIP-714; API key 72)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, boolean, int8, int16, int32, octets, 
 
 
 class PushTelemetryRequest(Message, key=72, versions="0", flexible="0+"):
-    """PushTelemetryRequest."""
+    """Metrics as OTLP protobuf, perhaps compressed, opaque here."""
 
     client_instance_id: bytes = uuid()
     subscription_id: int = int32()
@@ -16,7 +16,7 @@ class PushTelemetryRequest(Message, key=72, versions="0", flexible="0+"):
 
 
 class PushTelemetryResponse(Message, key=72, versions="0", flexible="0+"):
-    """PushTelemetryResponse."""
+    """Whether they were taken."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""ReadShareGroupState (API key 84)."""
+"""ReadShareGroupState: load a share partition's stored state (KIP-932; API key 84)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ReadStateData(Struct):
 
 
 class ReadShareGroupStateRequest(Message, key=84, versions="0", flexible="0+"):
-    """ReadShareGroupStateRequest."""
+    """Partitions and the leader epoch of who asks, sent between brokers."""
 
     group_id: str = string()
     topics: list[ReadStateData] = array(ReadStateData)
@@ -44,6 +44,6 @@ class ReadStateResult(Struct):
 
 
 class ReadShareGroupStateResponse(Message, key=84, versions="0", flexible="0+"):
-    """ReadShareGroupStateResponse."""
+    """Start offset and states of offset ranges."""
 
     results: list[ReadStateResult] = array(ReadStateResult)

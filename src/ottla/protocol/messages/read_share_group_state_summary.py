@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (API key 87)."""
+"""ReadShareGroupStateSummary: only the start of a share partition's state (KIP-932; API key 87)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ReadStateSummaryData(Struct):
 
 
 class ReadShareGroupStateSummaryRequest(Message, key=87, versions="0-1", flexible="0+"):
-    """ReadShareGroupStateSummaryRequest."""
+    """Partitions and the leader epoch of who asks, sent between brokers."""
 
     group_id: str = string()
     topics: list[ReadStateSummaryData] = array(ReadStateSummaryData)
@@ -38,6 +38,6 @@ class ReadStateSummaryResult(Struct):
 
 
 class ReadShareGroupStateSummaryResponse(Message, key=87, versions="0-1", flexible="0+"):
-    """ReadShareGroupStateSummaryResponse."""
+    """Epochs and start offset. Version 1 adds how many deliveries are complete (KIP-1226)."""
 
     results: list[ReadStateSummaryResult] = array(ReadStateSummaryResult)

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (API key 81)."""
+"""RemoveRaftVoter: take a controller's vote (KIP-853; API key 81)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, int16, int32, string, uuid
 
 
 class RemoveRaftVoterRequest(Message, key=81, versions="0", flexible="0+"):
-    """RemoveRaftVoterRequest."""
+    """The voter and its directory."""
 
     cluster_id: str | None = string(nullable="0+")
     voter_id: int = int32()
@@ -14,7 +14,7 @@ class RemoveRaftVoterRequest(Message, key=81, versions="0", flexible="0+"):
 
 
 class RemoveRaftVoterResponse(Message, key=81, versions="0", flexible="0+"):
-    """RemoveRaftVoterResponse."""
+    """What became of it."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

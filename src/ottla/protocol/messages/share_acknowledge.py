@@ -1,4 +1,4 @@
-"""ShareAcknowledge (API key 79)."""
+"""ShareAcknowledge: tell what became of acquired records (KIP-932; API key 79)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AcknowledgeTopic(Struct):
 
 
 class ShareAcknowledgeRequest(Message, key=79, versions="1-2", flexible="1+"):
-    """ShareAcknowledgeRequest."""
+    """Ranges of offsets with what to do: 0 gap, 1 accept, 2 release, 3 reject. Version 2 can renew locks (KIP-1222)."""
 
     group_id: str | None = string(nullable="0+", default=None)
     member_id: str | None = string(nullable="0+")
@@ -56,7 +56,7 @@ class NodeEndpoint(Struct):
 
 
 class ShareAcknowledgeResponse(Message, key=79, versions="1-2", flexible="1+"):
-    """ShareAcknowledgeResponse."""
+    """What became of each partition's acknowledgements. Version 2 adds how long locks last."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""ShareFetch (API key 78)."""
+"""ShareFetch: acquire records for a share group's member (KIP-932; API key 78)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class ForgottenTopic(Struct):
 
 
 class ShareFetchRequest(Message, key=78, versions="1-2", flexible="1+"):
-    """ShareFetchRequest."""
+    """Partitions to acquire records from, and acknowledgements of earlier ones. Version 2 can renew locks (KIP-1222)
+    and asks for strict limits (KIP-1206).
+    """
 
     group_id: str | None = string(nullable="0+", default=None)
     member_id: str | None = string(nullable="0+")
@@ -92,7 +94,7 @@ class NodeEndpoint(Struct):
 
 
 class ShareFetchResponse(Message, key=78, versions="1-2", flexible="1+"):
-    """ShareFetchResponse."""
+    """Records, and which of them were acquired."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (API key 77)."""
+"""ShareGroupDescribe: state and members of share groups (KIP-932; API key 77)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, boolean, int16, int32,
 
 
 class ShareGroupDescribeRequest(Message, key=77, versions="1", flexible="1+"):
-    """ShareGroupDescribeRequest."""
+    """Groups to describe. Version 0 was a preview."""
 
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = boolean()
@@ -45,7 +45,7 @@ class DescribedGroup(Struct):
 
 
 class ShareGroupDescribeResponse(Message, key=77, versions="1", flexible="1+"):
-    """ShareGroupDescribeResponse."""
+    """Epochs, members and their assignments."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribedGroup] = array(DescribedGroup)

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (API key 76)."""
+"""ShareGroupHeartbeat: all that a member of a share group says (KIP-932; API key 76)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, int16, int32, string, 
 
 
 class ShareGroupHeartbeatRequest(Message, key=76, versions="1", flexible="1+"):
-    """ShareGroupHeartbeatRequest."""
+    """A member joins (epoch 0), reports, changes or leaves (epoch -1). Version 0 was a preview."""
 
     group_id: str = string()
     member_id: str = string()
@@ -25,7 +25,7 @@ class Assignment(Struct):
 
 
 class ShareGroupHeartbeatResponse(Message, key=76, versions="1", flexible="1+"):
-    """ShareGroupHeartbeatResponse."""
+    """The member's epoch and, when it changed, its assignment."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

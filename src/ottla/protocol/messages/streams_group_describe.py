@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe (API key 89)."""
+"""StreamsGroupDescribe: state, topology and members of streams groups (KIP-1071; API key 89)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.protocol.schema import Message, Struct, array, boolean, int8, int16, 
 
 
 class StreamsGroupDescribeRequest(Message, key=89, versions="0-1", flexible="0+"):
-    """StreamsGroupDescribeRequest."""
+    """Groups to describe. Version 1 can ask for the topology's description."""
 
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = boolean()
@@ -118,7 +118,7 @@ class DescribedGroup(Struct):
 
 
 class StreamsGroupDescribeResponse(Message, key=89, versions="0-1", flexible="0+"):
-    """StreamsGroupDescribeResponse."""
+    """Epochs, topology, members and their tasks. Version 1 adds the description and the assignor."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribedGroup] = array(DescribedGroup)

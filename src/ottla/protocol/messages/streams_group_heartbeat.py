@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat (API key 88)."""
+"""StreamsGroupHeartbeat: all that a member of a streams group says (KIP-1071; API key 88)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class TaskOffset(Struct):
 
 
 class StreamsGroupHeartbeatRequest(Message, key=88, versions="0-1", flexible="0+"):
-    """StreamsGroupHeartbeatRequest."""
+    """A member joins (epoch 0, with its topology), reports its tasks, or leaves (epoch -1). Null means unchanged.
+    Version 1 stands for a changed answer.
+    """
 
     group_id: str = string()
     member_id: str = string()
@@ -93,7 +95,9 @@ class EndpointToPartitions(Struct):
 
 
 class StreamsGroupHeartbeatResponse(Message, key=88, versions="0-1", flexible="0+"):
-    """StreamsGroupHeartbeatResponse."""
+    """The member's tasks, where they changed, and what is wrong with the group. Version 1 gives the acceptable lag a
+    place of its own and can ask for the topology's description.
+    """
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

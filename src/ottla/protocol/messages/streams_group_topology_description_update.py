@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdate (API key 93)."""
+"""StreamsGroupTopologyDescriptionUpdate: a member describes its topology for people to see (API key 93)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TopologyDescription(Struct):
 
 
 class StreamsGroupTopologyDescriptionUpdateRequest(Message, key=93, versions="0", flexible="0+"):
-    """StreamsGroupTopologyDescriptionUpdateRequest."""
+    """Sources, processors and sinks of each subtopology, as Kafka Streams describes them."""
 
     group_id: str = string()
     member_id: str = string()
@@ -39,7 +39,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message, key=93, versions="0"
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Message, key=93, versions="0", flexible="0+"):
-    """StreamsGroupTopologyDescriptionUpdateResponse."""
+    """Whether the description was taken."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

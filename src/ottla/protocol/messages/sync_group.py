@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14)."""
+"""SyncGroup: hand out and receive the assignment of a generation (API key 14)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ class SyncGroupRequestAssignment(Struct):
 
 
 class SyncGroupRequest(Message, key=14, versions="0-5", flexible="4+"):
-    """SyncGroupRequest."""
+    """The leader brings everybody's assignment, the others nothing. Version 3 adds static members; 5 the protocol
+    (KIP-559).
+    """
 
     group_id: str = string()
     generation_id: int = int32()
@@ -23,7 +25,7 @@ class SyncGroupRequest(Message, key=14, versions="0-5", flexible="4+"):
 
 
 class SyncGroupResponse(Message, key=14, versions="0-5", flexible="4+"):
-    """SyncGroupResponse."""
+    """The member's own assignment. Version 1 adds the throttle time; 5 the protocol that the group chose (KIP-559)."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16()

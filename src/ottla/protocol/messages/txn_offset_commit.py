@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API key 28)."""
+"""TxnOffsetCommit: commit a group's offsets with a transaction (API key 28)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ class TxnOffsetCommitRequestTopic(Struct):
 
 
 class TxnOffsetCommitRequest(Message, key=28, versions="0-6", flexible="3+"):
-    """TxnOffsetCommitRequest."""
+    """Offsets that count when the transaction commits.
+
+    Version 2 adds leader epochs; 3 the member, so that a left-over producer is noticed (KIP-447); 5 marks clients of
+    KIP-890; 6 names topics by id.
+    """
 
     transactional_id: str = string()
     group_id: str = string()
@@ -43,7 +47,7 @@ class TxnOffsetCommitResponseTopic(Struct):
 
 
 class TxnOffsetCommitResponse(Message, key=28, versions="0-6", flexible="3+"):
-    """TxnOffsetCommitResponse."""
+    """What became of each partition's offset. Version 6 names topics by id."""
 
     throttle_time_ms: int = int32()
     topics: list[TxnOffsetCommitResponseTopic] = array(TxnOffsetCommitResponseTopic)

@@ -1,4 +1,4 @@
-"""UnregisterBroker (API key 64)."""
+"""UnregisterBroker: forget a broker that will not come back (API key 64)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ottla.protocol.schema import Message, int16, int32, string
 
 
 class UnregisterBrokerRequest(Message, key=64, versions="0", flexible="0+"):
-    """UnregisterBrokerRequest."""
+    """The broker to forget."""
 
     broker_id: int = int32()
 
 
 class UnregisterBrokerResponse(Message, key=64, versions="0", flexible="0+"):
-    """UnregisterBrokerResponse."""
+    """What became of it."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

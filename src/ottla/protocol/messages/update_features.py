@@ -1,4 +1,4 @@
-"""UpdateFeatures (API key 57)."""
+"""UpdateFeatures: raise or lower the cluster's feature levels (KIP-584; API key 57)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FeatureUpdateKey(Struct):
 
 
 class UpdateFeaturesRequest(Message, key=57, versions="0-2", flexible="0+"):
-    """UpdateFeaturesRequest."""
+    """Levels to set. Version 1 names the kind of downgrade and can only validate (KIP-778)."""
 
     timeout_ms: int = int32(default=60000)
     feature_updates: list[FeatureUpdateKey] = array(FeatureUpdateKey)
@@ -27,7 +27,7 @@ class UpdatableFeatureResult(Struct):
 
 
 class UpdateFeaturesResponse(Message, key=57, versions="0-2", flexible="0+"):
-    """UpdateFeaturesResponse."""
+    """What became of it, as a whole since version 2."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

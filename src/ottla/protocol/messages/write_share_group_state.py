@@ -1,4 +1,4 @@
-"""WriteShareGroupState (API key 85)."""
+"""WriteShareGroupState: store a share partition's state (KIP-932; API key 85)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WriteStateData(Struct):
 
 
 class WriteShareGroupStateRequest(Message, key=85, versions="0-1", flexible="0+"):
-    """WriteShareGroupStateRequest."""
+    """Changed ranges of offsets, sent between brokers. Version 1 adds how many deliveries are complete (KIP-1226)."""
 
     group_id: str = string()
     topics: list[WriteStateData] = array(WriteStateData)
@@ -45,6 +45,6 @@ class WriteStateResult(Struct):
 
 
 class WriteShareGroupStateResponse(Message, key=85, versions="0-1", flexible="0+"):
-    """WriteShareGroupStateResponse."""
+    """What became of each partition."""
 
     results: list[WriteStateResult] = array(WriteStateResult)

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (API key 27)."""
+"""WriteTxnMarkers: a coordinator has transactions' ends written to partitions (API key 27)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WritableTxnMarker(Struct):
 
 
 class WriteTxnMarkersRequest(Message, key=27, versions="1-2", flexible="1+"):
-    """WriteTxnMarkersRequest."""
+    """Ends of transactions, with the partitions that need a marker. Version 2 adds the transaction's version."""
 
     markers: list[WritableTxnMarker] = array(WritableTxnMarker)
 
@@ -41,6 +41,6 @@ class WritableTxnMarkerResult(Struct):
 
 
 class WriteTxnMarkersResponse(Message, key=27, versions="1-2", flexible="1+"):
-    """WriteTxnMarkersResponse."""
+    """What became of each marker."""
 
     markers: list[WritableTxnMarkerResult] = array(WritableTxnMarkerResult)
