@@ -24,6 +24,7 @@ from ottla.records.batch import (
     ATTRIBUTES_AT,
     CONTROL_BIT,
     CURRENT_MAGIC,
+    DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
     TIMESTAMP_TYPE_BIT,
@@ -48,6 +49,7 @@ class BatchBuilder:
         "_base_timestamp",
         "_codec",
         "_count",
+        "_has_delete_horizon",
         "_last_offset_delta",
         "_level",
         "_max_timestamp",
@@ -84,6 +86,7 @@ class BatchBuilder:
         self._max_timestamp: i64 = NO_TIMESTAMP_MS
         self._last_offset_delta: i64 = -1
         self._count: i64 = 0
+        self._has_delete_horizon = False
         self.leader_epoch = leader_epoch
         self.timestamp_type = timestamp_type
         self.producer_id = producer_id
@@ -108,7 +111,8 @@ class BatchBuilder:
 
     def size_with(self, timestamp: i64, key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
         """Return what `size_in_bytes` would be after appending this record."""
-        timestamp_delta: i64 = timestamp - self._base_timestamp if self._count else 0
+        is_first: bool = self._count == 0 and not self._has_delete_horizon
+        timestamp_delta: i64 = 0 if is_first else timestamp - self._base_timestamp
         body: i64 = record_body_size(timestamp_delta, self._last_offset_delta + 1, key, value, headers)
         return self.size_in_bytes + int(varint_size(body) + body)
 
@@ -133,7 +137,8 @@ class BatchBuilder:
         """Add a record at an offset delta above the last one's, as compaction leaves them."""
         assert offset_delta > self._last_offset_delta, "offset deltas must rise"
         if self._count == 0:
-            self._base_timestamp = timestamp
+            if not self._has_delete_horizon:
+                self._base_timestamp = timestamp
             self._max_timestamp = timestamp
         elif timestamp > self._max_timestamp:
             self._max_timestamp = timestamp
@@ -141,6 +146,17 @@ class BatchBuilder:
         self._last_offset_delta = offset_delta
         self._count += 1
         return int(offset_delta)
+
+    def set_delete_horizon(self, delete_horizon_ms: i64) -> None:
+        """Say when tombstones may go (KIP-534). Before the first record, since times count from it from now on."""
+        assert self._count == 0, "records count from the base timestamp already"
+        self._base_timestamp = delete_horizon_ms
+        self._has_delete_horizon = True
+
+    def extend_to(self, last_offset_delta: i64) -> None:
+        """Let the batch cover offsets behind its last record, which compaction took away."""
+        assert last_offset_delta >= self._last_offset_delta, "a batch cannot end before its last record"
+        self._last_offset_delta = last_offset_delta
 
     def set_append_time(self, log_append_time_ms: i64) -> None:
         """Make this the header's time for all records, whatever times they were appended with."""
@@ -159,6 +175,8 @@ class BatchBuilder:
             attributes |= TRANSACTIONAL_BIT
         if self.is_control:
             attributes |= CONTROL_BIT
+        if self._has_delete_horizon:
+            attributes |= DELETE_HORIZON_BIT
         return assemble(
             payload,
             base_offset=int(self._base_offset),

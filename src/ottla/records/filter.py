@@ -1,0 +1,171 @@
+"""The building block of compaction: batches in, the batches of what is to stay out.
+
+What stays is decided by whoever compacts; this keeps the rest of a batch true to itself. A batch keeps its base and
+last offset, its producer fields and its codec, so that nobody who follows offsets or sequences stumbles. A batch that
+holds tombstones, or the marker of a transaction without data, gets at its first pass the time after which those may
+go, its delete horizon (KIP-534), in place of its base timestamp.
+
+Batches of which everything stays are passed on byte for byte. Messages of magic 0 and 1 of which something goes become
+v2 batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from ottla.model import NO_OFFSET, NO_TIMESTAMP_MS, TimestampType
+from ottla.records.batch import (
+    CONTROL_BIT,
+    HEADER_BYTES,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    RecordBatch,
+)
+from ottla.records.builder import BatchBuilder, assemble
+from ottla.records.legacy import LegacyBatch, split_any
+from ottla.records.record import Record
+
+
+class BatchRetention(Enum):
+    """What becomes of a batch."""
+
+    DELETE = 1
+    """It goes, and its records are not looked at."""
+    RETAIN_EMPTY = 2
+    """Its header stays even without records: it holds a producer's last sequence."""
+    DELETE_EMPTY = 3
+    """It goes when no record stays."""
+
+
+class RetentionFilter(Protocol):
+    """Decides what stays."""
+
+    def check_batch(self, batch: RecordBatch | LegacyBatch) -> tuple[BatchRetention, bool]:
+        """Return what becomes of a batch, and whether it is the marker of a transaction that has no data left."""
+
+    def should_retain(self, batch: RecordBatch | LegacyBatch, record: Record) -> bool: ...
+
+
+@dataclass(slots=True)
+class FilterResult:
+    """What stayed, and what was counted on the way. Sizes in bytes; -1 where nothing stayed."""
+
+    output: list[bytes] = field(default_factory=list)
+    records_read: int = 0
+    bytes_read: int = 0
+    records_retained: int = 0
+    bytes_retained: int = 0
+    max_offset: int = NO_OFFSET
+    max_timestamp_ms: int = NO_TIMESTAMP_MS
+    last_offset_of_max_timestamp: int = NO_OFFSET
+    """Last offset of the first batch that has the largest timestamp, as a time index enters it."""
+
+    def keep(self, data: bytes, records: int, *, max_offset: int, max_timestamp_ms: int, last_offset: int) -> None:
+        """Enter one batch that stays."""
+        self.output.append(data)
+        self.records_retained += records
+        self.bytes_retained += len(data)
+        self.max_offset = max(self.max_offset, max_offset)
+        if max_timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = max_timestamp_ms
+            self.last_offset_of_max_timestamp = last_offset
+
+
+def filter_batches(
+    data: bytes | bytearray | memoryview, retention: RetentionFilter, *, now_ms: int, delete_retention_ms: int
+) -> FilterResult:
+    """Keep of the batches in `data` what `retention` keeps; a torn batch at the end is left out.
+
+    Tombstones that stay may go `delete_retention_ms` after `now_ms`. Raises `CorruptMessage`, `InvalidRecord`.
+    """
+    result = FilterResult()
+    horizon_ms = min(now_ms + delete_retention_ms, (1 << 63) - 1)
+    for batch in split_any(data):
+        fate, is_marker_of_nothing = retention.check_batch(batch)
+        result.bytes_read += batch.size_in_bytes
+        if fate == BatchRetention.DELETE:
+            continue
+        records = list(batch.records())
+        retained = [record for record in records if retention.should_retain(batch, record)]
+        result.records_read += len(records)
+        if retained:
+            is_whole = len(retained) == len(records)
+            _keep_records(batch, retained, result, is_whole, is_marker_of_nothing, horizon_ms)
+        elif fate == BatchRetention.RETAIN_EMPTY and isinstance(batch, RecordBatch):
+            _keep_header(batch, result)
+    return result
+
+
+def _keep_records(
+    batch: RecordBatch | LegacyBatch,
+    retained: list[Record],
+    result: FilterResult,
+    is_whole: bool,
+    is_marker_of_nothing: bool,
+    horizon_ms: int,
+) -> None:
+    needs_horizon = False
+    if isinstance(batch, RecordBatch) and not batch.has_delete_horizon:
+        needs_horizon = is_marker_of_nothing or any(record.value is None for record in retained)
+    data = bytes(batch.buffer)
+    max_timestamp_ms, max_offset = batch.max_timestamp, batch.last_offset
+    if not is_whole or needs_horizon:
+        data = _rebuild(batch, retained, horizon_ms if needs_horizon else None)
+        rebuilt = RecordBatch(data)
+        max_timestamp_ms, max_offset = rebuilt.max_timestamp, int(retained[-1].offset)
+    result.keep(
+        data,
+        len(retained),
+        max_offset=max_offset,
+        max_timestamp_ms=max_timestamp_ms,
+        last_offset=batch.last_offset,
+    )
+
+
+def _rebuild(batch: RecordBatch | LegacyBatch, retained: list[Record], horizon_ms: int | None) -> bytes:
+    base_offset = batch.base_offset if isinstance(batch, RecordBatch) else int(retained[0].offset)
+    builder = BatchBuilder(codec=batch.codec, base_offset=base_offset)
+    if isinstance(batch, RecordBatch):
+        builder.leader_epoch = batch.partition_leader_epoch
+        builder.producer_id = batch.producer_id
+        builder.producer_epoch = batch.producer_epoch
+        builder.base_sequence = batch.base_sequence
+        builder.is_transactional = batch.is_transactional
+        builder.is_control = batch.is_control
+        if horizon_ms is None:
+            horizon_ms = batch.delete_horizon_ms
+    if horizon_ms is not None:
+        builder.set_delete_horizon(horizon_ms)
+    for record in retained:
+        builder.append_at(record.offset - base_offset, record.timestamp, record.key, record.value, record.headers)
+    builder.extend_to(batch.last_offset - base_offset)
+    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        builder.set_append_time(batch.max_timestamp)
+    return builder.build()
+
+
+def _keep_header(batch: RecordBatch, result: FilterResult) -> None:
+    """Leave a batch without records, which still says where its producer's sequence was."""
+    header = assemble(
+        b"",
+        base_offset=batch.base_offset,
+        leader_epoch=batch.partition_leader_epoch,
+        attributes=batch.attributes & (TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT),
+        last_offset_delta=batch.last_offset_delta,
+        base_timestamp=NO_TIMESTAMP_MS,
+        max_timestamp=batch.max_timestamp,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        count=0,
+    )
+    assert len(header) == HEADER_BYTES
+    result.keep(
+        header,
+        0,
+        max_offset=batch.last_offset,
+        max_timestamp_ms=batch.max_timestamp,
+        last_offset=batch.last_offset,
+    )
