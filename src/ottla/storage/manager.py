@@ -309,6 +309,11 @@ class LogManager:
         if log is not None:
             log.configure(config)
 
+    @property
+    def open_file_count(self) -> int:
+        """Segment files that are open now."""
+        return self._host.open_files.count
+
     def directory_of(self, partition: TopicPartition) -> LogDirectory:
         """Return the log directory that holds a partition."""
         return self._place(partition).directory

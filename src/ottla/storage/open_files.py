@@ -97,6 +97,11 @@ class OpenFiles:
     def count(self) -> int:
         return self._count
 
+    @property
+    def known(self) -> int:
+        """Files that a sweep would look at, closed ones among them."""
+        return len(self._order)
+
     def admit(self, segment_file: SegmentFile) -> File:
         """Open the file, closing idle ones first where the bound asks for it."""
         if self._count >= self.limit:

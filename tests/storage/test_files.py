@@ -1,0 +1,78 @@
+"""The local file system: what storage relies on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.storage.files import LocalFileSystem
+
+FILES = LocalFileSystem()
+
+
+def test_appends_go_to_the_end_and_reads_are_by_position(tmp_path: Path) -> None:
+    file = FILES.open(str(tmp_path / "f"), create=True)
+    file.append(b"hello ")
+    file.append(memoryview(b"world"))
+    assert file.pread(5, 6) == b"world"
+    assert file.pread(50, 6) == b"world"
+    assert file.pread(5, 50) == b""
+    assert file.size() == 11
+    file.truncate(5)
+    file.append(b"!")
+    assert file.pread(10, 0) == b"hello!"
+    file.sync()
+    file.close()
+
+
+def test_written_bytes_are_resident(tmp_path: Path) -> None:
+    file = FILES.open(str(tmp_path / "f"), create=True)
+    file.append(bytes(10_000))
+    assert file.is_resident(0, 10_000)
+    file.close()
+
+
+def test_opening_what_is_missing_needs_create(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        FILES.open(str(tmp_path / "f"))
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_replace_leaves_only_the_new_contents(tmp_path: Path, durable: bool) -> None:
+    path = tmp_path / "f"
+    FILES.write(str(path), b"old and long")
+    FILES.replace(str(path), b"new", durable=durable)
+    assert path.read_bytes() == b"new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+
+
+def test_removing_what_is_gone_is_silent(tmp_path: Path) -> None:
+    FILES.remove(str(tmp_path / "f"))
+    FILES.remove_tree(str(tmp_path / "d"))
+
+
+def test_lock_is_exclusive_until_released(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    lock = FILES.lock(path)
+    assert lock is not None
+    assert FILES.lock(path) is None
+    lock.release()
+    again = FILES.lock(path)
+    assert again is not None
+    again.release()
+
+
+def test_lock_ends_with_its_process(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    program = (
+        "import sys; from ottla.storage.files import LocalFileSystem; "
+        "sys.exit(LocalFileSystem().lock(sys.argv[1]) is None)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, path], check=False).returncode == 0
+    lock = FILES.lock(path)
+    assert lock is not None
+    assert subprocess.run([sys.executable, "-c", program, path], check=False).returncode == 1
+    lock.release()

@@ -1,0 +1,192 @@
+"""Group commit: one sync at a time serves all appends before it, and a failed one is final."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.config.log_config import LogConfig
+from ottla.engine import ReadLimit, Ticket
+from ottla.errors import KafkaStorageError
+from ottla.storage.manager import LogManager
+from tests.storage.harness import TOPIC_ID, TP, FailingFileSystem, ManualOffload, make_batch, make_manager
+
+
+class Bench:
+    """A manager under `fsync` with one partition whose first flush, which also makes its names durable, has run."""
+
+    def __init__(self, directory: Path) -> None:
+        self.files = FailingFileSystem()
+        self.offload = ManualOffload()
+        self.manager: LogManager = make_manager(directory, fsync=True, filesystem=self.files, offload=self.offload)
+        self.manager.open()
+        self.manager.load()
+        self.manager.create(TP, TOPIC_ID, LogConfig())
+        self.append()
+        self.offload.run_all()
+        self.files.sync_count = 0
+
+    def append(self) -> Ticket:
+        return self.manager.begin_append(TP, make_batch(), leader_epoch=0)
+
+    @property
+    def high_watermark(self) -> int:
+        return self.manager.offsets(TP).high_watermark
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_append_is_durable_after_the_flush_only(bench: Bench) -> None:
+    ticket = bench.append()
+    before = (ticket.is_durable, bench.high_watermark)
+
+    bench.offload.run_all()
+
+    assert before == (False, 1)
+    assert (ticket.is_durable, bench.high_watermark) == (True, 2)
+
+
+def test_appends_of_one_round_share_a_flush(bench: Bench) -> None:
+    tickets = [bench.append() for _ in range(10)]
+    bench.offload.run_all()
+    assert bench.files.sync_count == 1
+    assert all(ticket.is_durable for ticket in tickets)
+
+
+def test_one_flush_runs_at_a_time_and_the_next_serves_all_that_came(bench: Bench) -> None:
+    first = bench.append()
+    bench.offload.run_loop()
+    later = [bench.append() for _ in range(5)]
+    bench.offload.run_loop()
+    assert len(bench.offload.work) == 1
+
+    bench.offload.run_work()
+    assert first.is_durable
+    assert not later[0].is_durable
+    assert len(bench.offload.work) == 1
+
+    bench.offload.run_work()
+    assert all(ticket.is_durable for ticket in later)
+    assert bench.files.sync_count == 2
+    assert not bench.offload.work
+
+
+def test_high_watermark_moves_before_the_tickets_report(bench: Bench) -> None:
+    seen: list[int] = []
+    bench.append().on_done(lambda: seen.append(bench.high_watermark))
+    bench.offload.run_all()
+    assert seen == [2]
+
+
+def test_callback_of_a_settled_ticket_runs_soon_and_not_at_once(bench: Bench) -> None:
+    ticket = bench.append()
+    bench.offload.run_all()
+    called: list[bool] = []
+    ticket.on_done(lambda: called.append(True))
+    assert not called
+    bench.offload.run_all()
+    assert called == [True]
+
+
+def test_every_callback_of_a_ticket_runs_once(bench: Bench) -> None:
+    ticket = bench.append()
+    called: list[str] = []
+    ticket.on_done(lambda: called.append("first"))
+    ticket.on_done(lambda: called.append("second"))
+    bench.offload.run_all()
+    assert called == ["first", "second"]
+
+
+def test_failed_flush_ends_appends_for_good_and_not_reads(bench: Bench) -> None:
+    """The kernel may have dropped what it could not write, so a later sync that works proves nothing."""
+    ticket = bench.append()
+    done: list[bool] = []
+    ticket.on_done(lambda: done.append(True))
+    bench.files.is_sync_failing = True
+    bench.offload.run_all()
+
+    assert isinstance(ticket.error, KafkaStorageError)
+    assert done == [True]
+    assert not ticket.is_durable
+    assert bench.high_watermark == 1
+    bench.files.is_sync_failing = False
+    with pytest.raises(KafkaStorageError):
+        bench.append()
+    assert bench.manager.read(TP, 0, ReadLimit(1000, 1, at_least_one_batch=True)).size_bytes > 0
+
+
+def test_appends_behind_a_failed_flush_fail_with_it(bench: Bench) -> None:
+    bench.append()
+    bench.offload.run_loop()
+    later = bench.append()
+    bench.files.is_sync_failing = True
+    bench.offload.run_all()
+    assert isinstance(later.error, KafkaStorageError)
+
+
+def test_repeat_of_an_append_that_is_not_durable_waits_too(bench: Bench) -> None:
+    bench.manager.begin_append(TP, make_batch(producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0)
+    repeat = bench.manager.begin_append(
+        TP, make_batch(producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0
+    )
+    assert repeat.is_duplicate
+    assert repeat.base_offset == 1
+    assert not repeat.is_durable
+    bench.offload.run_all()
+    assert repeat.is_durable
+
+
+def test_rolled_segment_is_synced_with_the_one_that_follows(bench: Bench) -> None:
+    bench.manager.configure(TP, LogConfig(internal_segment_bytes=150))
+    for _ in range(3):
+        bench.append()
+    bench.offload.run_all()
+    assert bench.files.sync_count == 2
+    assert bench.high_watermark == 4
+
+
+def test_when_idle_waits_for_the_running_flush(bench: Bench) -> None:
+    called: list[bool] = []
+    bench.append()
+    bench.manager.when_idle(lambda: called.append(True))
+    assert not called
+    bench.offload.run_all()
+    assert called == [True]
+    bench.manager.when_idle(lambda: called.append(True))
+    assert called == [True, True]
+
+
+def test_stop_while_a_flush_runs_is_not_clean(bench: Bench, tmp_path: Path) -> None:
+    bench.append()
+    bench.offload.run_loop()
+    bench.manager.close()
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_flush_messages_adds_flushes_without_fsync_policy(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    manager = make_manager(tmp_path, offload=offload)
+    manager.open()
+    manager.load()
+    manager.create(TP, TOPIC_ID, LogConfig(flush_messages=3))
+    for expected in (0, 0, 1):
+        manager.begin_append(TP, make_batch(), leader_epoch=0)
+        offload.run_loop()
+        assert len(offload.work) == expected
+    offload.run_all()
+    assert manager.log(TP).flushed_offset == 3
+
+
+def test_os_policy_leaves_threads_alone(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    manager = make_manager(tmp_path, offload=offload)
+    manager.open()
+    manager.load()
+    manager.create(TP, TOPIC_ID, LogConfig())
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    assert not offload.callbacks
+    assert not offload.work

@@ -1,0 +1,254 @@
+"""The log manager: partitions by name, lazily opened, over one or several log directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.config.log_config import LogConfig
+from ottla.engine import ReadLimit, RecordLog
+from ottla.errors import KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
+from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.storage.directory import DirectoryError
+from ottla.storage.manager import LogManager
+from tests.storage.harness import (
+    TOPIC_ID,
+    TP,
+    FailingFileSystem,
+    ManualOffload,
+    make_batch,
+    make_manager,
+    start_manager,
+    take_bytes,
+)
+
+OTHER_ID = TopicId(bytes(15) + b"\x08")
+EVERYTHING = ReadLimit(1_000_000, 1_000_000, at_least_one_batch=True)
+
+
+def with_partition(directory: Path, **settings: bool) -> LogManager:
+    manager = start_manager(directory, **settings)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    return manager
+
+
+def test_manager_is_a_record_log(tmp_path: Path) -> None:
+    log: RecordLog = start_manager(tmp_path)
+    assert log.partitions() == {}
+
+
+def test_created_partition_takes_records(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    ticket = manager.begin_append(TP, make_batch(3), leader_epoch=0)
+    assert (ticket.base_offset, ticket.last_offset, ticket.is_durable) == (0, 2, True)
+    assert manager.offsets(TP) == (0, 3, 3, 3)
+    assert manager.latest_leader_epoch(TP) == 0
+    assert manager.end_offset_for_epoch(TP, 0) == (0, 3)
+    assert manager.offset_for_timestamp(TP, -1) == (-1, 3, 0)
+    assert manager.size_bytes(TP) == manager.read(TP, 0, EVERYTHING).size_bytes
+
+
+def test_creation_is_idempotent(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    assert manager.offsets(TP).log_end_offset == 1
+
+
+def test_log_of_another_topic_id_is_set_aside(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+
+    manager.create(TP, OTHER_ID, LogConfig())
+
+    assert manager.offsets(TP).log_end_offset == 0
+    assert manager.partitions() == {TP: OTHER_ID}
+    assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
+
+
+def test_log_without_topic_id_is_adopted(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.close()
+    (tmp_path / "t-0" / "partition.metadata").unlink()
+    again = start_manager(tmp_path)
+    assert again.partitions() == {TP: ZERO_TOPIC_ID}
+
+    again.create(TP, TOPIC_ID, LogConfig())
+
+    assert again.partitions() == {TP: TOPIC_ID}
+    assert again.offsets(TP).log_end_offset == 1
+
+
+def test_unknown_partition_is_said_so(tmp_path: Path) -> None:
+    manager = start_manager(tmp_path)
+    assert not manager.contains(TP)
+    with pytest.raises(UnknownTopicOrPartition):
+        manager.offsets(TP)
+    with pytest.raises(UnknownTopicOrPartition):
+        manager.begin_append(TP, make_batch(), leader_epoch=0)
+
+
+def test_deleted_log_is_gone_at_once_and_its_files_later(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    manager = make_manager(tmp_path, offload=offload)
+    manager.open()
+    manager.load()
+    manager.create(TP, TOPIC_ID, LogConfig())
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+
+    manager.delete(TP)
+
+    assert not manager.contains(TP)
+    assert len(list(tmp_path.glob("t-0.*-delete"))) == 1
+    offload.run_all()
+    assert not list(tmp_path.glob("t-0*"))
+
+
+def test_appends_that_wait_fail_when_their_log_is_deleted(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path, fsync=True)
+    ticket = manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.delete(TP)
+    assert isinstance(ticket.error, UnknownTopicOrPartition)
+    assert not ticket.is_durable
+
+
+def test_directories_that_wait_for_removal_go_at_start(tmp_path: Path) -> None:
+    (tmp_path / f"t-0.{'0' * 32}-delete").mkdir()
+    start_manager(tmp_path)
+    assert not list(tmp_path.glob("*-delete"))
+
+
+def test_untouched_partition_keeps_nothing_open(tmp_path: Path) -> None:
+    manager = start_manager(tmp_path)
+    for number in range(50):
+        manager.create(TopicPartition("t", number), TOPIC_ID, LogConfig())
+    assert manager.open_file_count == 0
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    assert manager.open_file_count == 1
+
+
+def test_clean_stop_is_clean_also_for_logs_that_were_not_touched(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.close()
+    start_manager(tmp_path).close(broker_epoch=5)
+
+    again = start_manager(tmp_path)
+
+    assert again.directories[0].was_clean
+    assert again.directories[0].broker_epoch == 5
+    assert again.offsets(TP) == (0, 1, 1, 1)
+    assert "t 0 1" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
+
+
+def test_log_start_survives_a_restart(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(5), leader_epoch=0)
+    assert manager.delete_records(TP, 3) == 3
+    manager.close()
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 3\n"
+    assert start_manager(tmp_path).offsets(TP).log_start_offset == 3
+
+
+def test_new_partitions_go_where_the_fewest_are(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    manager = start_manager(tmp_path, properties={"log.dirs": f"{first},{second}"})
+    for number in range(6):
+        manager.create(TopicPartition("t", number), TOPIC_ID, LogConfig())
+    assert len(list(first.glob("t-*"))) == len(list(second.glob("t-*"))) == 3
+    assert {manager.directory_of(TopicPartition("t", number)).path for number in range(6)} == {str(first), str(second)}
+
+
+def test_partition_in_two_directories_ends_the_start(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    (first / "t-0").mkdir(parents=True)
+    (second / "t-0").mkdir(parents=True)
+    manager = make_manager(tmp_path, properties={"log.dirs": f"{first},{second}"})
+    manager.open()
+    with pytest.raises(DirectoryError, match="both"):
+        manager.load()
+
+
+def test_unclean_stop_cuts_the_torn_tail_at_start(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    for directory in manager.directories:
+        directory.release()
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-5])
+
+    again = start_manager(tmp_path)
+
+    assert not again.directories[0].was_clean
+    assert again.offsets(TP) == (0, 1, 1, 1)
+
+
+def test_failed_flush_at_the_stop_leaves_no_clean_mark(tmp_path: Path) -> None:
+    files = FailingFileSystem()
+    manager = start_manager(tmp_path, filesystem=files)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    files.is_sync_failing = True
+
+    manager.close()
+
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_settings_hold_from_the_next_append_on(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.configure(TP, LogConfig(internal_segment_bytes=100))
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    assert len(list((tmp_path / "t-0").glob("*.log"))) == 2
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    told: list[TopicPartition] = []
+    manager.on_advance(told.append)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    assert told == [TP]
+
+
+def test_truncation_takes_records_back(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    for _ in range(3):
+        manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.truncate_to(TP, 1)
+    assert manager.offsets(TP) == (0, 1, 1, 1)
+    with pytest.raises(OffsetOutOfRange):
+        manager.read(TP, 2, EVERYTHING)
+
+
+def test_name_of_a_long_topic_still_fits_when_deleted(tmp_path: Path) -> None:
+    manager = start_manager(tmp_path)
+    partition = TopicPartition("x" * 249, 12)
+    manager.create(partition, TOPIC_ID, LogConfig())
+    manager.delete(partition)
+    (name,) = [path.name for path in tmp_path.iterdir() if path.is_dir()]
+    assert len(name) == 255
+    assert name.endswith(f"-12.{TOPIC_ID.hex()}-delete")
+
+
+def test_file_that_cannot_be_opened_is_a_storage_error(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.close()
+    again = start_manager(tmp_path)
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(KafkaStorageError, match="t-0"):
+        again.offsets(TP)
+
+
+def test_read_gives_the_appended_bytes(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    small, large = make_batch(2), make_batch(value=bytes(100_000))
+    manager.begin_append(TP, small, leader_epoch=0)
+    manager.begin_append(TP, large, leader_epoch=0)
+    assert take_bytes(manager.read(TP, 0, EVERYTHING)) == small + large

@@ -1,0 +1,50 @@
+"""State shards in ordinary logs: what was appended comes back, in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ottla.config.log_config import LogConfig
+from ottla.engine import Shard, StateRecord, StateStore
+from ottla.model import TopicPartition
+from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
+from ottla.storage.state_store import LocalStateStore
+from ottla.testing.clock import START_WALL_MS, ManualClock
+from tests.storage.harness import TOPIC_ID, start_manager
+
+SHARD = Shard("__consumer_offsets", 3)
+PARTITION = TopicPartition(*SHARD)
+
+
+def test_appended_records_are_loaded_in_order(tmp_path: Path) -> None:
+    logs = start_manager(tmp_path)
+    logs.create(PARTITION, TOPIC_ID, LogConfig(internal_segment_bytes=400))
+    store: StateStore = LocalStateStore(logs, ManualClock())
+    written = [[StateRecord(b"k%d" % index, b"v"), StateRecord(b"gone", None)] for index in range(20)]
+    for records in written:
+        assert store.append(SHARD, records, epoch=2).is_durable
+
+    loaded = list(store.load(SHARD))
+
+    assert [list(batch.records) for batch in loaded] == written
+    assert [batch.base_offset for batch in loaded] == list(range(0, 40, 2))
+    assert {batch.timestamp_ms for batch in loaded} == {START_WALL_MS}
+    assert logs.latest_leader_epoch(PARTITION) == 2
+
+
+def test_control_records_are_left_out(tmp_path: Path) -> None:
+    logs = start_manager(tmp_path)
+    logs.create(PARTITION, TOPIC_ID, LogConfig())
+    store = LocalStateStore(logs, ManualClock())
+    store.append(SHARD, [StateRecord(b"k", b"v")], epoch=0)
+    marker = EndTransactionMarker(ControlType.COMMIT, 0)
+    batch = end_transaction_batch(marker, producer_id=1, producer_epoch=0, timestamp_ms=5)
+    logs.begin_append(PARTITION, bytearray(batch), leader_epoch=0)
+
+    assert [list(batch.records) for batch in store.load(SHARD)] == [[StateRecord(b"k", b"v")]]
+
+
+def test_empty_shard_loads_nothing(tmp_path: Path) -> None:
+    logs = start_manager(tmp_path)
+    logs.create(PARTITION, TOPIC_ID, LogConfig())
+    assert list(LocalStateStore(logs, ManualClock()).load(SHARD)) == []
