@@ -77,6 +77,21 @@ def test_gzip_members_are_read_one_after_the_other() -> None:
     assert inflate(Codec.GZIP, memoryview(packed)) == b"onetwo"
 
 
+def test_many_tiny_gzip_members_cost_no_more_than_their_length() -> None:
+    """Read as one stream after the other, a megabyte of them would be copied fifty thousand times."""
+    assert inflate(Codec.GZIP, memoryview(gzip.compress(b"x") * 50_000)) == b"x" * 50_000
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 4 * 1024 * 1024])
+def test_an_lz4_block_inflates_to_up_to_what_its_frame_declares(size: int) -> None:
+    block = bytes(cramjam.lz4.compress_block(bytes(size), store_size=False))
+    descriptor = b"\x60\x70"  # independent blocks of up to 4 MiB
+    header = b"\x04\x22\x4d\x18" + descriptor + bytes([xxhash32(descriptor) >> 8 & 0xFF])
+    frame = header + len(block).to_bytes(4, "little") + block + bytes(4)
+
+    assert inflate_lz4(memoryview(frame), size) == bytes(size)
+
+
 def test_lz4_frames_of_the_reference_library_are_read() -> None:
     """Linked blocks, which Kafka refuses, are refused; independent ones are read, with all checksums."""
     compressor = cramjam.lz4.Compressor(content_checksum=True, block_linked=False)

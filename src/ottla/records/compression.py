@@ -8,11 +8,11 @@ Every function that inflates stops at a limit before it has allocated much more,
 
 from __future__ import annotations
 
-import zlib
 from enum import IntEnum
 from typing import Final
 
-from ottla.errors import InvalidRecord, UnsupportedCompressionType
+from ottla.errors import UnsupportedCompressionType
+from ottla.records.gzip_stream import deflate_gzip, inflate_gzip
 from ottla.records.lz4_frame import deflate_lz4, inflate_lz4
 from ottla.records.snappy_stream import deflate_snappy, inflate_snappy
 from ottla.records.zstd_frame import deflate_zstd, inflate_zstd
@@ -65,7 +65,7 @@ def deflate(codec: Codec, data: bytes | bytearray | memoryview, level: int | Non
         return deflate_lz4(data, level)
     if codec == Codec.ZSTD:
         return deflate_zstd(data, level)
-    return zlib.compress(data, level, _GZIP_WINDOW)
+    return deflate_gzip(data, level)
 
 
 def inflate(codec: Codec, data: memoryview, limit_bytes: int = MAX_INFLATED_BYTES) -> bytes:
@@ -78,29 +78,4 @@ def inflate(codec: Codec, data: memoryview, limit_bytes: int = MAX_INFLATED_BYTE
         return inflate_lz4(data, limit_bytes)
     if codec == Codec.ZSTD:
         return inflate_zstd(data, limit_bytes)
-    return _inflate_gzip(data, limit_bytes)
-
-
-def _inflate_gzip(data: memoryview, limit_bytes: int) -> bytes:
-    """Read one gzip member after the other, as Java's stream does, which ends at what is no further member."""
-    parts: list[bytes] = []
-    left = limit_bytes
-    rest = bytes(data)
-    while True:
-        if len(rest) > _GZIP_FLAGS_AT and rest[_GZIP_FLAGS_AT] & _GZIP_RESERVED_FLAGS:
-            flags = rest[_GZIP_FLAGS_AT] & ~_GZIP_RESERVED_FLAGS  # Java does not look at them, zlib refuses them
-            rest = rest[:_GZIP_FLAGS_AT] + bytes([flags]) + rest[_GZIP_FLAGS_AT + 1 :]
-        stream = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            part = stream.decompress(rest, left + 1)
-        except zlib.error as error:
-            raise InvalidRecord(f"gzip data is damaged: {error}") from error
-        left -= len(part)
-        if left < 0:
-            raise InvalidRecord(f"the records inflate to more than {limit_bytes} bytes")
-        if not stream.eof:
-            raise InvalidRecord("a gzip stream is cut short")
-        parts.append(part)
-        rest = stream.unused_data
-        if not rest.startswith(b"\x1f\x8b"):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+    return inflate_gzip(data, limit_bytes)

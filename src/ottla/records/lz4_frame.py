@@ -19,6 +19,7 @@ from ottla.records.xxhash32 import xxhash32
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
 _BLOCK_BYTES: Final = 64 * 1024
+_LIKELY_RATIO: Final = 8
 _STORED_BIT: Final = 0x80000000
 _INT: Final = struct.Struct("<I")
 
@@ -62,7 +63,6 @@ def inflate_lz4(data: memoryview, limit_bytes: int, *, check_header: bool = True
     Raises `InvalidRecord` where Kafka refuses the frame, and above `limit_bytes`.
     """
     flags, max_block_bytes, position = _read_header(data, check_header)
-    scratch = bytearray(max_block_bytes)
     parts: list[bytes] = []
     total = 0
     while True:
@@ -81,7 +81,7 @@ def inflate_lz4(data: memoryview, limit_bytes: int, *, check_header: bool = True
             if xxhash32(bytes(block)) != _read_int(data, position):
                 raise InvalidRecord("an LZ4 block fails its checksum")
             position += 4
-        part = bytes(block) if word & _STORED_BIT else _inflate_block(block, scratch)
+        part = bytes(block) if word & _STORED_BIT else _inflate_block(block, max_block_bytes)
         total += len(part)
         if total > limit_bytes:
             raise InvalidRecord(f"the records inflate to more than {limit_bytes} bytes")
@@ -117,8 +117,14 @@ def _read_int(data: memoryview, position: int) -> int:
     return value
 
 
-def _inflate_block(block: memoryview, scratch: bytearray) -> bytes:
-    try:
-        return bytes(memoryview(scratch)[: lz4.decompress_block_into(block, scratch)])
-    except DecompressionError as error:
-        raise InvalidRecord(f"an LZ4 block is damaged: {error}") from error
+def _inflate_block(block: memoryview, max_block_bytes: int) -> bytes:
+    """Inflate into a guess first: some clients declare 4 MiB and send a few hundred bytes."""
+    size = min(max_block_bytes, max(_BLOCK_BYTES, _LIKELY_RATIO * len(block)))
+    while True:
+        scratch = bytearray(size)
+        try:
+            return bytes(memoryview(scratch)[: lz4.decompress_block_into(block, scratch)])
+        except DecompressionError as error:
+            if size == max_block_bytes:
+                raise InvalidRecord(f"an LZ4 block is damaged: {error}") from error
+        size = min(max_block_bytes, _LIKELY_RATIO * size)
