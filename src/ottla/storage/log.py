@@ -603,6 +603,10 @@ class PartitionLog:
         """End a log that is being deleted: close the files, each with its last reader, and fail what waits."""
         self.failure = KafkaStorageError(f"{self.partition} was deleted")
         self.settle_pending(error)
+        self.retire()
+
+    def retire(self) -> None:
+        """Close the files, each with its last reader, and bring nothing to disk."""
         for segment in self._segments:
             segment.retire()
 

@@ -170,7 +170,7 @@ class ProducerStates:
         """
         state = self._producers.get(batch.producer_id)
         if state is None:
-            return None
+            state = ProducerState(batch.producer_id)
         if origin is AppendOrigin.CLIENT:
             last_sequence = add_to_sequence(batch.base_sequence, batch.last_offset - batch.base_offset)
             duplicate = state.find_duplicate(batch.producer_epoch, batch.base_sequence, last_sequence)
