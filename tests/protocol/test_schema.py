@@ -95,7 +95,7 @@ def test_declaration_says_what_kafka_says(message: Json) -> None:
 
 
 def test_every_message_says_what_it_is() -> None:
-    undescribed = [name for name, cls in message_types().items() if len((cls.__doc__ or "").split()) < 5]
+    undescribed = [name for name, cls in message_types().items() if len((vars(cls)["__doc__"] or "").split()) < 3]
     assert undescribed == []
 
 
