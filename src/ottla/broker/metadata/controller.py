@@ -257,10 +257,11 @@ class MetadataController:
     # -- ids ------------------------------------------------------------------------------------------------------
 
     def _new_topic_id(self) -> TopicId:
-        """A random id that is not reserved and whose text form does not look like a command-line option."""
+        """A random id that is free, not reserved, and whose text form does not look like a command-line option."""
         while True:
             topic_id = TopicId(self._random_uuid())
-            if topic_id not in (ZERO_TOPIC_ID, METADATA_TOPIC_ID) and not format_uuid(topic_id).startswith("-"):
+            is_taken = topic_id in (ZERO_TOPIC_ID, METADATA_TOPIC_ID) or self._state.topic_by_id(topic_id) is not None
+            if not is_taken and not format_uuid(topic_id).startswith("-"):
                 return topic_id
 
     def _next_producer_id_block(self) -> ProducerIdBlock:

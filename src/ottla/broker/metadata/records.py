@@ -7,6 +7,9 @@ formatted at an older level must stay readable for that level.
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Final
+
 from ottla.broker.metadata import features
 from ottla.protocol.internal.framing import RawRecord, decode_metadata_record, encode_metadata_record
 from ottla.protocol.internal.metadata_records import (
@@ -79,9 +82,23 @@ __all__ = [
 ]
 
 
+_PARTITION_DIRECTORIES: Final = 1
+_BROKER_DIRECTORIES: Final = 3
+
+
 def encode_record(record: MetadataRecord, metadata_version: int) -> bytes:
-    """Return a record's bytes with its frame, in the newest version that `metadata_version` allows."""
-    return encode_metadata_record(record, _record_version(record, metadata_version))
+    """Return a record's bytes with its frame, in the newest version that `metadata_version` allows.
+
+    Log directories are left out where that version does not know them yet, as Kafka does.
+    """
+    version = _record_version(record, metadata_version)
+    if isinstance(record, PartitionRecord) and version < _PARTITION_DIRECTORIES:
+        record = copy(record)
+        record.directories = []
+    elif isinstance(record, RegisterBrokerRecord) and version < _BROKER_DIRECTORIES:
+        record = copy(record)
+        record.log_dirs = []
+    return encode_metadata_record(record, version)
 
 
 def _record_version(record: MetadataRecord, metadata_version: int) -> int:
