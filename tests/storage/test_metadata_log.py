@@ -1,0 +1,374 @@
+"""The metadata log on disk: Kafka's files, epochs that rise, snapshots, and what is refused instead of repaired."""
+
+from __future__ import annotations
+
+import stat
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.engine import Shard, StateRecord
+from ottla.errors import KafkaStorageError
+from ottla.model import METADATA_TOPIC, TopicPartition
+from ottla.records.batch import split_batches
+from ottla.storage.directory import DirectoryError, MetaProperties
+from ottla.storage.files import LocalFileSystem
+from ottla.storage.manager import LogManager
+from ottla.storage.metadata_log import METADATA_SHARD, MetadataLog, find_metadata_directory, metadata_log_config
+from ottla.storage.metadata_snapshots import (
+    KRAFT_VERSION,
+    KRAFT_VOTERS,
+    LEADER_CHANGE,
+    SNAPSHOT_FOOTER,
+    SNAPSHOT_HEADER,
+    ControlBodies,
+    SnapshotId,
+    control_types,
+    parse_snapshot_name,
+)
+from ottla.storage.quorum_state import CorruptQuorumState
+from ottla.testing.clock import ManualClock
+from tests.storage.harness import GOLDEN, TOPIC_ID, TP, ManualOffload, make_manager
+
+METADATA = "__cluster_metadata-0"
+CONTROL = ControlBodies(b"leader", lambda contained_ms: b"header %d" % contained_ms, b"footer")
+VOTERS = {"kraft_version": b"version", "voters": b"voters"}
+CONFIG = metadata_log_config(segment_bytes=1 << 20, segment_ms=604_800_000)
+FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
+
+
+def start(
+    directory: Path, *, fsync: bool = False, offload: ManualOffload | None = None
+) -> tuple[LogManager, MetadataLog]:
+    """Bring the metadata log of a directory up to where it can be loaded, formatting it when it is new."""
+    clock = ManualClock()
+    manager = make_manager(directory, fsync=fsync, offload=offload, clock=clock)
+    manager.open()
+    try:
+        if manager.directories[0].meta is None:
+            manager.directories[0].format(MetaProperties("a-cluster", 1, bytes(16)))
+        manager.load()
+        filesystem = LocalFileSystem()
+        log = MetadataLog(
+            manager,
+            find_metadata_directory(manager.directories, filesystem),
+            filesystem,
+            clock,
+            node_id=1,
+            control=CONTROL,
+        )
+        if not log.is_formatted:
+            log.format(records(b"level"), **VOTERS)
+        log.open(CONFIG)
+    except BaseException:
+        for found in manager.directories:
+            found.release()
+        raise
+    return manager, log
+
+
+def records(*values: bytes) -> Iterator[StateRecord]:
+    return (StateRecord(None, value) for value in values)
+
+
+def append(log: MetadataLog, *values: bytes) -> None:
+    log.append(METADATA_SHARD, list(records(*values)), log.leader_epoch)
+
+
+def loaded(log: MetadataLog) -> list[bytes]:
+    return [record.value or b"" for batch in log.load(METADATA_SHARD) for record in batch.records]
+
+
+def run_once(directory: Path, *values: bytes) -> None:
+    """One start that appends these values, and a clean stop."""
+    manager, log = start(directory)
+    loaded(log)
+    log.become_leader()
+    append(log, *values)
+    manager.close()
+
+
+def test_a_new_directory_begins_with_a_snapshot_like_kafkas(tmp_path: Path) -> None:
+    start(tmp_path)
+    path = tmp_path / METADATA / FIRST_SNAPSHOT
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400
+    header, content, footer = split_batches(path.read_bytes())
+    assert control_types(header) == [SNAPSHOT_HEADER, KRAFT_VERSION, KRAFT_VOTERS]
+    assert [record.value for record in content.records()] == [b"level"]
+    assert control_types(footer) == [SNAPSHOT_FOOTER]
+    assert [batch.base_offset for batch in (header, content, footer)] == [0, 3, 4]
+    assert {batch.partition_leader_epoch for batch in (header, content, footer)} == {0}
+
+
+def test_the_first_epoch_names_the_voters_and_later_ones_only_the_leader(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a")
+    run_once(tmp_path, b"b")
+    batches = list(split_batches((tmp_path / METADATA / "00000000000000000000.log").read_bytes()))
+    assert [control_types(batch) for batch in batches] == [
+        [LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS],
+        [],
+        [LEADER_CHANGE],
+        [],
+    ]
+    assert [batch.partition_leader_epoch for batch in batches] == [1, 1, 2, 2]
+    assert [batch.base_offset for batch in batches] == [0, 3, 4, 5]
+
+
+def test_records_come_back_in_order_without_control_records(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a", b"b")
+    run_once(tmp_path, b"c")
+    _, log = start(tmp_path)
+    assert loaded(log) == [b"level", b"a", b"b", b"c"]
+
+
+def test_the_files_around_the_log_are_kafkas(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a")
+    directory = tmp_path / METADATA
+    assert (directory / "partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+    assert (directory / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"
+    assert '"leaderId":1,"leaderEpoch":1' in (directory / "quorum-state").read_text()
+
+
+def test_the_metadata_log_stands_in_no_checkpoint(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a")
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        assert METADATA_TOPIC not in (tmp_path / name).read_text()
+
+
+def test_an_epoch_is_remembered_before_anything_is_written_in_it(tmp_path: Path) -> None:
+    """A start that got no further than `quorum-state` has used its epoch up."""
+    run_once(tmp_path, b"a")
+    path = tmp_path / METADATA / "quorum-state"
+    path.write_text(path.read_text().replace('"leaderEpoch":1', '"leaderEpoch":8'))
+    _, log = start(tmp_path)
+    loaded(log)
+    assert log.become_leader() == 9
+
+
+def test_a_deleted_quorum_state_does_not_bring_an_epoch_back(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a")
+    (tmp_path / METADATA / "quorum-state").unlink()
+    _, log = start(tmp_path)
+    loaded(log)
+    assert log.become_leader() == 2
+
+
+def test_a_garbled_quorum_state_ends_the_start(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a")
+    (tmp_path / METADATA / "quorum-state").write_text("garbage")
+    _, log = start(tmp_path)
+    loaded(log)
+    with pytest.raises(CorruptQuorumState):
+        log.become_leader()
+
+
+def test_a_snapshot_replaces_what_came_before_it(tmp_path: Path) -> None:
+    manager, log = start(tmp_path)
+    loaded(log)
+    log.become_leader()
+    append(log, b"a", b"b")
+    log.snapshot(METADATA_SHARD, records(b"all"))
+    append(log, b"c")
+    manager.close()
+    _, again = start(tmp_path)
+    assert loaded(again) == [b"all", b"c"]
+    assert (tmp_path / METADATA / SnapshotId(5, 1).file_name).exists()
+
+
+def test_only_what_was_appended_since_the_snapshot_counts_for_the_next(tmp_path: Path) -> None:
+    manager, log = start(tmp_path)
+    loaded(log)
+    log.become_leader()
+    append(log, b"a" * 1_000)
+    assert log.record_bytes_since_snapshot > 1_000
+    log.snapshot(METADATA_SHARD, records(b"all"))
+    assert log.record_bytes_since_snapshot == 0
+    append(log, b"b" * 500)
+    manager.close()
+    _, again = start(tmp_path)
+    loaded(again)
+    assert 500 < again.record_bytes_since_snapshot < 700
+
+
+def test_the_newest_two_snapshots_stay(tmp_path: Path) -> None:
+    _, log = start(tmp_path)
+    loaded(log)
+    log.become_leader()
+    for value in (b"a", b"b", b"c"):
+        append(log, value)
+        log.snapshot(METADATA_SHARD, records(value))
+    assert sorted(path.name for path in (tmp_path / METADATA).glob("*.checkpoint")) == [
+        SnapshotId(5, 1).file_name,
+        SnapshotId(6, 1).file_name,
+    ]
+
+
+def test_a_snapshot_that_was_not_finished_is_removed(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a")
+    leftover = tmp_path / METADATA / "00000000000000000004-0000000001.checkpoint.tmp"
+    leftover.write_bytes(b"half")
+    _, log = start(tmp_path)
+    assert not leftover.exists()
+    assert loaded(log) == [b"level", b"a"]
+
+
+def test_a_large_state_is_written_in_several_batches(tmp_path: Path) -> None:
+    _, log = start(tmp_path)
+    loaded(log)
+    log.become_leader()
+    values = [b"%d" % number + b"x" * 400_000 for number in range(6)]
+    log.snapshot(METADATA_SHARD, records(*values))
+    batches = list(split_batches((tmp_path / METADATA / SnapshotId(3, 1).file_name).read_bytes()))
+    assert len(batches) > 3
+    assert [batch.base_offset for batch in batches[1:]] == [batch.next_offset for batch in batches[:-1]]
+    assert loaded(log) == values
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut"])
+def test_a_damaged_snapshot_is_refused(tmp_path: Path, damage: str) -> None:
+    run_once(tmp_path, b"a")
+    path = tmp_path / METADATA / FIRST_SNAPSHOT
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[120] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(data if damage == "flip" else data[:-80])
+    _, log = start(tmp_path)
+    with pytest.raises(KafkaStorageError):
+        loaded(log)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_flipped_bit_before_the_end_is_refused_and_nothing_is_cut(tmp_path: Path, *, is_clean: bool) -> None:
+    """Kafka cuts the log there, and the topics behind it are gone and their files stray."""
+    run_once(tmp_path, b"a" * 300)
+    run_once(tmp_path, b"b" * 300)
+    if not is_clean:
+        (tmp_path / ".kafka_cleanshutdown").unlink()
+    path = tmp_path / METADATA / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[300] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(KafkaStorageError):
+        loaded(start(tmp_path)[1])
+    assert path.read_bytes() == bytes(data)
+
+
+def test_a_damaged_length_before_the_end_is_refused(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a" * 300)
+    run_once(tmp_path, b"b" * 300)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    path = tmp_path / METADATA / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[8] = 0x40  # the first batch claims to be longer than the file
+    path.write_bytes(data)
+    with pytest.raises(KafkaStorageError, match="damaged at byte 0"):
+        start(tmp_path)
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 40, 70])
+def test_a_torn_end_is_cut_off_after_an_unclean_stop(tmp_path: Path, cut_bytes: int) -> None:
+    run_once(tmp_path, b"a", b"b")
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    path = tmp_path / METADATA / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-cut_bytes])
+    _, log = start(tmp_path)
+    assert loaded(log) == [b"level"]
+    log.become_leader()
+    append(log, b"c")
+    assert loaded(log) == [b"level", b"c"]
+
+
+def test_a_missing_metadata_log_is_not_begun_anew_beside_partitions(tmp_path: Path) -> None:
+    manager, log = start(tmp_path)
+    loaded(log)
+    log.become_leader()
+    manager.create(TP, TOPIC_ID, CONFIG)
+    manager.close()
+    for path in (tmp_path / METADATA).iterdir():
+        path.unlink()
+    (tmp_path / METADATA).rmdir()
+    with pytest.raises(DirectoryError, match="no metadata"):
+        start(tmp_path)
+    assert not (tmp_path / METADATA).exists()
+
+
+def test_a_log_that_lost_its_segments_is_not_begun_anew_beside_partitions(tmp_path: Path) -> None:
+    manager, log = start(tmp_path)
+    loaded(log)
+    log.become_leader()
+    manager.create(TP, TOPIC_ID, CONFIG)
+    manager.close()
+    (tmp_path / METADATA / "00000000000000000000.log").unlink()
+    with pytest.raises(DirectoryError, match="no metadata"):
+        start(tmp_path)
+
+
+def test_under_fsync_an_append_is_durable_after_a_flush(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    _, log = start(tmp_path, fsync=True, offload=offload)
+    loaded(log)
+    log.become_leader()
+    ticket = log.append(METADATA_SHARD, list(records(b"a")), log.leader_epoch)
+    assert not ticket.is_durable
+    offload.run_all()
+    assert ticket.is_durable
+
+
+def test_the_log_serves_its_own_shard_only(tmp_path: Path) -> None:
+    _, log = start(tmp_path)
+    with pytest.raises(ValueError, match="does not hold"):
+        log.append(Shard("__consumer_offsets", 0), list(records(b"a")), 1)
+
+
+@pytest.mark.parametrize("case", ["metadata", "older", "plain", "unclean", "upgrade-levels-3.9-iv0"])
+def test_kafkas_metadata_logs_are_read_whole_and_carried_on(tmp_path: Path, case: str) -> None:
+    """The voters that Kafka wrote are in our next snapshot, and the epoch goes on from Kafka's."""
+    with tarfile.open(GOLDEN / "directories" / f"{case}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="fully_trusted")
+    directory = tmp_path / "kafka-logs"
+    _, log = start(directory)
+    before = loaded(log)
+    assert before
+    newest = max(filter(None, (parse_snapshot_name(path.name) for path in (directory / METADATA).iterdir())))
+    kafkas_header = next(split_batches((directory / METADATA / newest.file_name).read_bytes()))
+    epoch = log.become_leader()
+    log.snapshot(METADATA_SHARD, records(*before))
+    ours = SnapshotId(log.next_offset, epoch)
+    our_header = next(split_batches((directory / METADATA / ours.file_name).read_bytes()))
+    assert [(r.key, r.value) for r in our_header.records()][1:] == [(r.key, r.value) for r in kafkas_header.records()][
+        1:
+    ]
+    assert loaded(log) == before
+
+
+def test_of_two_directories_the_one_with_the_log_is_taken(tmp_path: Path) -> None:
+    with tarfile.open(GOLDEN / "directories" / "multi-dir.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="fully_trusted")
+    paths = ",".join(str(tmp_path / name) for name in ("kafka-logs-2", "kafka-logs-1"))
+    manager = make_manager(tmp_path, properties={"log.dirs": paths})
+    manager.open()
+    found = find_metadata_directory(manager.directories, LocalFileSystem())
+    assert (Path(found.path) / METADATA).is_dir()
+    (tmp_path / "kafka-logs-1" / METADATA).mkdir(exist_ok=True)
+    (tmp_path / "kafka-logs-2" / METADATA).mkdir(exist_ok=True)
+    with pytest.raises(DirectoryError, match="both hold"):
+        find_metadata_directory(manager.directories, LocalFileSystem())
+    assert TopicPartition(METADATA_TOPIC, 0) not in manager.partitions()
+
+
+@pytest.mark.parametrize(
+    ("name", "snapshot"),
+    [
+        (FIRST_SNAPSHOT, SnapshotId(0, 0)),
+        ("00000000000000000352-0000000003.checkpoint", SnapshotId(352, 3)),
+        ("00000000000000000352-0000000003.checkpoint.deleted", None),
+        ("00000000000000000352-3.checkpoint", None),
+        ("leader-epoch-checkpoint", None),
+        ("bootstrap.checkpoint", None),
+    ],
+)
+def test_snapshots_are_known_by_their_names(name: str, snapshot: SnapshotId | None) -> None:
+    assert parse_snapshot_name(name) == snapshot
