@@ -51,7 +51,7 @@ test-pure: $(DEPENDENCIES)
 
 interop: $(INSTALLED) ## run other people's clients against the broker; needs kcat, Java 17 and Maven beside Python
 	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
-	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) tests/interop
+	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true tests/interop
 
 lint: $(DEPENDENCIES) ## check style, types and who imports whom
 	$(BIN)/ruff check
