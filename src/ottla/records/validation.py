@@ -16,19 +16,15 @@ Kafka fails without an error of its own, or keeps what no consumer can read, the
 from __future__ import annotations
 
 import struct
-from typing import Final, NoReturn, final
+from typing import Final, final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from ottla.config.log_config import LogConfig
 from ottla.errors import (
     CorruptMessage,
     InvalidRecord,
-    InvalidTimestamp,
-    KafkaError,
     MessageTooLarge,
-    RecordValidationFailed,
     UnsupportedCompressionType,
 )
 from ottla.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP_MS, AppendOrigin, TimestampType
@@ -56,82 +52,20 @@ from ottla.records.batch import (
     next_batch_size,
 )
 from ottla.records.builder import BatchBuilder
-from ottla.records.compression import DEFAULT_LEVELS, MAX_INFLATED_BYTES, Codec, inflate
+from ottla.records.compression import DEFAULT_LEVELS, Codec, inflate
 from ottla.records.control import marker_of
 from ottla.records.crc32c import crc32c
 from ottla.records.legacy import split_any
 from ottla.records.record import NO_APPEND_TIME, Record, RecordWalk, decode_records, walk_records
+from ottla.records.rules import ProduceRules, check_each_record
+
+__all__ = ["ProduceRules", "ValidatedBatch", "check_request", "has_transactional_batch", "validate_produced"]
 
 _NONE: Final = 0
 _ZSTD: Final = 4
 _CRC: Final = struct.Struct(">I")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _TIMESTAMP: Final = struct.Struct(">q")
-
-_SHOWN_RECORD_ERRORS: Final = 3
-
-
-@final
-class ProduceRules:
-    """What one topic asks of produced batches. Built once for a `LogConfig`, not for a request.
-
-    `codec` None keeps what the producer chose; `max_record_bytes` bounds single records of compressed batches
-    (`max.decompressed.message.bytes`), `max_inflated_bytes` a whole batch.
-    """
-
-    __slots__ = (
-        "after_max_ms",
-        "before_max_ms",
-        "codec",
-        "is_append_time",
-        "is_compacted",
-        "level",
-        "max_inflated_bytes",
-        "max_message_bytes",
-        "max_record_bytes",
-    )
-
-    def __init__(
-        self,
-        *,
-        max_message_bytes: i64 = 1_048_588,
-        max_record_bytes: i64 = 2_147_483_639,
-        codec: Codec | None = None,
-        level: int | None = None,
-        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-        before_max_ms: i64 = (1 << 63) - 1,
-        after_max_ms: i64 = 3_600_000,
-        is_compacted: bool = False,
-        max_inflated_bytes: int = MAX_INFLATED_BYTES,
-    ) -> None:
-        self.max_message_bytes = max_message_bytes
-        self.max_record_bytes = max_record_bytes
-        self.codec = codec
-        self.level = level
-        self.is_append_time = timestamp_type == TimestampType.LOG_APPEND_TIME
-        self.before_max_ms = before_max_ms
-        self.after_max_ms = after_max_ms
-        self.is_compacted = is_compacted
-        self.max_inflated_bytes = max_inflated_bytes
-
-    @classmethod
-    def from_config(cls, config: LogConfig) -> ProduceRules:
-        codec = None if config.compression_type == "producer" else Codec.named(config.compression_type)
-        levels = {
-            Codec.GZIP: config.compression_gzip_level,
-            Codec.LZ4: config.compression_lz4_level,
-            Codec.ZSTD: config.compression_zstd_level,
-        }
-        return cls(
-            max_message_bytes=config.max_message_bytes,
-            max_record_bytes=config.max_decompressed_message_bytes,
-            codec=codec,
-            level=None if codec is None else levels.get(codec),
-            timestamp_type=config.message_timestamp_type,
-            before_max_ms=config.message_timestamp_before_max_ms,
-            after_max_ms=config.message_timestamp_after_max_ms,
-            is_compacted="compact" in config.cleanup_policy,
-        )
 
 
 @final
@@ -293,7 +227,8 @@ def _validate_records(view: memoryview, header: bytes, rules: ProduceRules, now_
     if attributes & TIMESTAMP_TYPE_BIT:
         _spread_append_time(walk, header)
     if _has_doubtful_records(walk, attributes, rules, now_ms):
-        _check_each_record(payload, header, rules, now_ms)
+        is_marked: bool = attributes & TIMESTAMP_TYPE_BIT != 0
+        check_each_record(_decode(payload, header), rules, int(now_ms), is_marked_append_time=is_marked)
     if source != target:
         return _rebuild(payload, header, Codec.of(target), rules, now_ms)
     if source != _NONE and walk.misplaced_count:
@@ -317,45 +252,6 @@ def _has_doubtful_records(walk: RecordWalk, attributes: i64, rules: ProduceRules
     if walk.min_timestamp < 0:  # none, or so far off that differences leave 64 bits
         return True
     return walk.max_timestamp - now_ms > rules.after_max_ms or now_ms - walk.min_timestamp > rules.before_max_ms
-
-
-def _check_each_record(payload: bytes, header: bytes, rules: ProduceRules, now_ms: i64) -> None:
-    """Raise `RecordValidationFailed` with all records that break a rule; nothing when none does."""
-    record_errors: list[tuple[int, str | None]] = []
-    is_any_timestamp = False
-    is_marked_append_time = i64(read_i16_be(header, ATTRIBUTES_AT)) & TIMESTAMP_TYPE_BIT != 0
-    for index, record in enumerate(_decode(payload, header)):
-        if rules.is_compacted and record.key is None:
-            record_errors.append((index, "a record without a key cannot be kept by a compacted topic"))
-            continue
-        complaint = _timestamp_complaint(int(record.timestamp), is_marked_append_time, rules, int(now_ms))
-        if complaint is not None:
-            record_errors.append((index, complaint))
-            is_any_timestamp = True
-    if record_errors:
-        _refuse_records(record_errors, is_any_timestamp)
-
-
-def _timestamp_complaint(timestamp: int, is_marked_append_time: bool, rules: ProduceRules, now_ms: int) -> str | None:
-    if not rules.is_append_time and timestamp != NO_TIMESTAMP_MS:
-        if _java_difference(timestamp, now_ms) > rules.after_max_ms:
-            return f"timestamp {timestamp} is more than {rules.after_max_ms} ms after {now_ms}"
-        if _java_difference(now_ms, timestamp) > rules.before_max_ms:
-            return f"timestamp {timestamp} is more than {rules.before_max_ms} ms before {now_ms}"
-        return None
-    return "a producer cannot set the append time" if is_marked_append_time else None
-
-
-def _java_difference(left: int, right: int) -> int:
-    """Subtract within 64 bits as Java does; absurd timestamps get Kafka's answers that way."""
-    return ((left - right + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
-
-
-def _refuse_records(record_errors: list[tuple[int, str | None]], is_any_timestamp: bool) -> NoReturn:
-    shown = "; ".join(f"record {index}: {text}" for index, text in record_errors[:_SHOWN_RECORD_ERRORS])
-    message = f"{len(record_errors)} records are refused: {shown}"
-    error: KafkaError = InvalidTimestamp(message) if is_any_timestamp else InvalidRecord(message)
-    raise RecordValidationFailed(error, record_errors)
 
 
 def _decode(payload: bytes, header: bytes) -> list[Record]:
