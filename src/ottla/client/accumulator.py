@@ -223,6 +223,8 @@ class Accumulator:
         self._blocked: deque[asyncio.Future[None]] = deque()
         self._unsettled: dict[ProducerBatch, None] = {}
         self._refusal: KafkaError | None = None
+        self.delivered_count = 0
+        self.failed_count = 0
         self.due: dict[PartitionQueue, None] = {}
         """Partitions with a batch to send, in the order in which they got one."""
 
@@ -318,9 +320,11 @@ class Accumulator:
         self._free_bytes += batch.reserved_bytes
         batch.reserved_bytes = 0
         if isinstance(result, KafkaError):
+            self.failed_count += batch.count
             batch.done.set_exception(result)
             batch.done.exception()  # it reaches whoever awaits the record, or the next flush
         else:
+            self.delivered_count += batch.count
             batch.done.set_result(result)
         self._wake_blocked()
 

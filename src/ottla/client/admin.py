@@ -58,6 +58,7 @@ from ottla.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 BROKER_DEFAULT: Final = -1
 """A partition count or replication factor of -1 leaves the choice to the cluster (KIP-464)."""
@@ -303,6 +304,15 @@ class Admin:
             raise error
         rows = [BrokerAddress(row.broker_id, row.host, row.port, row.rack) for row in response.brokers]
         return ClusterDescription(response.cluster_id, response.controller_id, sorted(rows))
+
+    async def acquire_producer_id(self) -> int:
+        """Have the cluster give out a producer id, as every idempotent producer does first."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        response = await self._cluster.call(ApiKey.INIT_PRODUCER_ID, request, InitProducerIdResponse)
+        error = error_for_code(response.error_code)
+        if error is not None:
+            raise error
+        return response.producer_id
 
     async def api_versions(self, node_id: int | None = None) -> ApiVersionsResponse:
         """Return what a broker serves (any broker when None): version ranges and features."""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from ssl import SSLContext
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from ottla._version import __version__
 from ottla.client.errors import AnswerOverdue, ConnectionLost
@@ -122,8 +122,7 @@ class Connection(asyncio.BufferedProtocol):
     # ---- what asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass of it
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._machine.get_buffer()

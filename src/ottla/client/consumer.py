@@ -131,7 +131,7 @@ class Consumer:
         for state in new:
             if default is not None:
                 state.seek_to_time(default)
-        self._fetcher.kick()
+        self._fetcher.kick_soon()
 
     async def assign_topics(self, *topics: str) -> None:
         """Read all partitions of these topics, as they are now."""
@@ -155,7 +155,7 @@ class Consumer:
         state = self._subscription.state(partition)
         self._forget_records_of(state)
         state.seek(offset)
-        self._fetcher.kick()
+        self._fetcher.kick_soon()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go to the first record of these partitions, of all assigned ones when none is named."""
@@ -173,7 +173,7 @@ class Consumer:
         for state in self._subscription.chosen(partitions):
             self._forget_records_of(state)
             state.seek_to_time(timestamp_ms)
-        self._fetcher.kick()
+        self._fetcher.kick_soon()
 
     async def position(self, partition: TopicPartition) -> int:
         """Return the offset of the next record that will be handed out, waiting until it is known.
@@ -184,10 +184,15 @@ class Consumer:
         if state.reset_timestamp_ms is None and not state.has_position:
             raise OffsetOutOfRange(f"{partition} has no position and auto_offset_reset is none; seek first")
         while not state.has_position:
-            self._fetcher.kick()
+            self._fetcher.kick_soon()
             self._fetcher.raise_error_of(partition)
             await self._fetcher.wait_until(None)
         return state.position
+
+    def known_position(self, partition: TopicPartition) -> int | None:
+        """Return the position without waiting, None while it is not known. Raises `NotAssigned`."""
+        state = self._subscription.state(partition)
+        return state.position if state.has_position else None
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the first offset of each partition."""
@@ -227,7 +232,7 @@ class Consumer:
         """Go on with these partitions, all when none is named."""
         for state in self._subscription.chosen(partitions):
             state.is_paused = False
-        self._fetcher.kick()
+        self._fetcher.kick_soon()
         self._fetcher.wake()
 
     @property

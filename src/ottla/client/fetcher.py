@@ -104,6 +104,7 @@ class Fetcher:
         self._fetching: dict[int, asyncio.Task[None]] = {}
         self._preparing: asyncio.Task[None] | None = None
         self._wake_timer: asyncio.TimerHandle | None = None
+        self._is_kicked = False
         self._is_closed = False
 
     # ---- what the consumer takes
@@ -164,8 +165,15 @@ class Fetcher:
 
     # ---- what to do next
 
+    def kick_soon(self) -> None:
+        """Have `kick` run once what happens now is over, so that several seeks make one fetch."""
+        if not self._is_kicked:
+            self._is_kicked = True
+            asyncio.get_running_loop().call_soon(self.kick)
+
     def kick(self) -> None:
         """Start the requests that are due: positions first, then a fetch from each idle broker with room."""
+        self._is_kicked = False
         if self._is_closed:
             return
         now = asyncio.get_running_loop().time()

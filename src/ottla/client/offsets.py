@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
 from ottla.client.retry import Reaction, reaction_to
-from ottla.errors import KafkaError, LeaderNotAvailable, error_for_code
+from ottla.errors import KafkaError, LeaderNotAvailable, UnknownTopicOrPartition, error_for_code
 from ottla.model import IsolationLevel, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages.list_offsets import (
@@ -106,7 +106,12 @@ def _named_error(topic: str, partition: int, code: int) -> KafkaError | None:
 
 def _missing(cluster: Cluster, partition: TopicPartition) -> KafkaError:
     error = cluster.topic_errors.get(partition.topic)
-    return error if error is not None else LeaderNotAvailable(f"{partition} has no leader")
+    if error is not None:
+        return error
+    topic = cluster.topics.get(partition.topic)
+    if topic is not None and not 0 <= partition.partition < len(topic.partitions):
+        return UnknownTopicOrPartition(f"{partition} does not exist; the topic has {len(topic.partitions)} partitions")
+    return LeaderNotAvailable(f"{partition} has no leader")
 
 
 def _is_worth_asking_again(answer: OffsetAndTimestamp | KafkaError, attempt: int) -> bool:

@@ -225,15 +225,29 @@ class Producer:
         if error is not None:
             raise error
 
-    async def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions, creating it where the cluster does so by itself."""
-        queues = await self._queues_of(topic)
+    async def partitions_of(self, topic: str, patience_ms: int | None = None) -> list[TopicPartition]:
+        """Return a topic's partitions, creating it where the cluster does so by itself.
+
+        Raises `UnknownTopicOrPartition` when it is not there after `patience_ms` (default: max.block.ms).
+        """
+        queues = await self._queues_of(topic, patience_ms)
         return [queue.partition for queue in queues.queues]
+
+    @property
+    def delivered_count(self) -> int:
+        """Records that were written, or with acks=0 sent."""
+        return self._accumulator.delivered_count
+
+    @property
+    def failed_count(self) -> int:
+        """Records that were given up."""
+        return self._accumulator.failed_count
 
     # ---- within
 
-    async def _queues_of(self, topic: str) -> TopicQueues:
-        info = await self._cluster.topic(topic, patience_ms=self._settings.max_block_ms)
+    async def _queues_of(self, topic: str, patience_ms: int | None = None) -> TopicQueues:
+        patience_ms = self._settings.max_block_ms if patience_ms is None else patience_ms
+        info = await self._cluster.topic(topic, patience_ms)
         queues = self._topics.get(topic)
         if queues is None:
             sticky = StickyChoice(self._settings.batch_size, random.random)

@@ -1,0 +1,82 @@
+"""The table of commands. A command's module is imported when it is run, so that help and completion come at once."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Final, NamedTuple
+
+import click
+
+
+class Entry(NamedTuple):
+    """Where a command is defined, and what the overview says about it."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS: Final = {
+    "serve": Entry("ottla.cli.commands", "serve", "Run a broker."),
+    "topics": Entry("ottla.cli.topics", "topics", "Create, list, describe, alter, grow and delete topics."),
+    "produce": Entry("ottla.cli.produce", "produce", "Send lines, files or JSON to a topic."),
+    "consume": Entry("ottla.cli.consume", "consume", "Read records of topics."),
+    "configs": Entry("ottla.cli.configs", "configs", "Get, set and unset settings of topics and brokers."),
+    "cluster": Entry("ottla.cli.cluster", "cluster", "Show brokers, features and API versions."),
+    "ping": Entry("ottla.cli.ping", "ping", "Measure the round trip to a broker and show what it speaks."),
+    "ready": Entry("ottla.cli.ready", "ready", "Wait until a cluster serves clients."),
+    "perf": Entry("ottla.cli.perf", "perf", "Measure throughput and latency with a bounded load."),
+    "completion": Entry("ottla.cli.completion", "completion", "Print the completion script for a shell."),
+}
+
+
+class Commands(click.Group):
+    """Commands that are found by the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(import_module(entry.module), entry.attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview from the table, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from ottla.cli.main import version_line
+
+        click.echo(version_line())
+        ctx.exit()
+
+
+@click.command(
+    cls=Commands,
+    epilog="Exit codes: 0 done, 1 the answer is no or partly failed, 2 wrong use, 3 the cluster cannot be reached.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def cli() -> None:
+    """Ottla: a Kafka-compatible broker, and a command line for any Kafka-compatible cluster.
+
+    Where the cluster is: -b HOST:PORT with each command, or OTTLA_BOOTSTRAP; else localhost:9092.
+    """
+
+
+@click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def serve(arguments: tuple[str, ...]) -> None:
+    """Run a broker; `ottla serve --help` says how."""
+    from ottla.cli.serve import main
+
+    sys.exit(main(list(arguments)))

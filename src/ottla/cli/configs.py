@@ -1,0 +1,141 @@
+"""`ottla configs`: get, set and unset settings of topics and brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+
+from ottla.cli.options import bootstrap_option, cluster_settings, json_option, parse_settings
+from ottla.cli.output import DONE, Refused, failed_rows, print_json, print_table, run
+from ottla.client.admin import Admin
+from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
+from ottla.errors import KafkaError
+
+ALL_BROKERS: Final = "default"
+"""How a person names the defaults of all brokers."""
+
+_OWN_SOURCES: Final = (ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.CLUSTER)
+"""Values that were set at run time and can be unset."""
+
+_KIND: Final = click.Choice(["topic", "broker"])
+
+
+@click.group()
+def configs() -> None:
+    """Get, set and unset settings of topics and brokers.
+
+    A resource is `topic NAME`, `broker NODE_ID`, or `broker default` for what holds for all brokers.
+    """
+
+
+def resource_of(kind: str, name: str) -> ConfigResource:
+    """Return the resource that a person named. Raises `click.BadParameter`."""
+    if kind == "topic":
+        return ConfigResource.topic(name)
+    if name == ALL_BROKERS:
+        return ConfigResource.broker(None)
+    if not name.isdecimal():
+        raise click.BadParameter(f"{name!r} is no node id; a number or {ALL_BROKERS!r} is expected")
+    return ConfigResource.broker(int(name))
+
+
+@configs.command()
+@click.argument("kind", type=_KIND)
+@click.argument("name")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("-a", "--all", "show_all", is_flag=True, help="Also settings that have their default.")
+@json_option
+@bootstrap_option
+def get(kind: str, name: str, keys: tuple[str, ...], show_all: bool, as_json: bool, bootstrap: str) -> None:
+    """Show the settings of a resource: those that were made, with --all every one, or the KEYs named."""
+    resource = resource_of(kind, name)
+
+    async def work() -> int:
+        async with Admin(bootstrap, cluster=cluster_settings()) as admin:
+            entries = await describe(admin, resource, keys or None)
+        missing = [key for key in keys if key not in entries]
+        shown = [entry for entry in entries.values() if show_all or keys or not entry.is_default]
+        if as_json:
+            print_json([_entry_json(entry) for entry in shown])
+        else:
+            print_table(
+                ["setting", "value", "from"],
+                [(entry.name, _value_text(entry), entry.source.name.lower()) for entry in shown],
+            )
+        if missing:
+            raise Refused(f"{kind} {name} has no setting {missing[0]}")
+        return DONE
+
+    run(work())
+
+
+def _entry_json(entry: ConfigEntry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "source": entry.source.name.lower(),
+        "is_read_only": entry.is_read_only,
+        "is_sensitive": entry.is_sensitive,
+    }
+
+
+def _value_text(entry: ConfigEntry) -> str | None:
+    return "(hidden)" if entry.is_sensitive else entry.value
+
+
+@configs.command("set")
+@click.argument("kind", type=_KIND)
+@click.argument("name")
+@click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
+@bootstrap_option
+def set_(kind: str, name: str, settings: tuple[str, ...], bootstrap: str) -> None:
+    """Set settings; others stay as they are."""
+    _alter(bootstrap, resource_of(kind, name), parse_settings(settings))
+
+
+@configs.command()
+@click.argument("kind", type=_KIND)
+@click.argument("name")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@bootstrap_option
+def unset(kind: str, name: str, keys: tuple[str, ...], bootstrap: str) -> None:
+    """Take settings back to their defaults."""
+    _alter(bootstrap, resource_of(kind, name), dict.fromkeys(keys))
+
+
+def _alter(bootstrap: str, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
+    async def work() -> int:
+        async with Admin(bootstrap, cluster=cluster_settings()) as admin:
+            await check_are_set(admin, resource, [key for key, value in changes.items() if value is None])
+            results = await admin.alter_configs({resource: changes})
+        return failed_rows((resource.name, result) for resource, result in results.items())
+
+    run(work())
+
+
+async def describe(
+    admin: Admin, resource: ConfigResource, keys: Sequence[str] | None = None
+) -> Mapping[str, ConfigEntry]:
+    """Return settings by name. Raises what the cluster answered, `Refused` when it answered nothing."""
+    answer = (await admin.describe_configs([resource], keys)).get(resource)
+    if answer is None:
+        raise Refused(f"the cluster says nothing about {resource.type.name.lower()} {resource.name}")
+    if isinstance(answer, KafkaError):
+        raise answer
+    return answer
+
+
+async def check_are_set(admin: Admin, resource: ConfigResource, keys: Sequence[str]) -> None:
+    """Refuse to unset what is not set, which is a misspelling more often than not (KAFKA-4480)."""
+    if not keys:
+        return
+    entries = await describe(admin, resource)
+    for key in keys:
+        if key not in entries or not any(synonym[2] in _OWN_SOURCES for synonym in _with_fallbacks(entries[key])):
+            raise Refused(f"{resource.type.name.lower()} {resource.name} has no setting {key} of its own")
+
+
+def _with_fallbacks(entry: ConfigEntry) -> Sequence[tuple[str, str | None, ConfigSource]]:
+    return ((entry.name, entry.value, entry.source), *entry.synonyms)

@@ -1,0 +1,38 @@
+"""The entry point `ottla`: answers what needs no parser itself and leaves the rest to `commands`.
+
+A broker must start and a version must appear in a blink, so `serve` and `--version` are taken here before anything
+heavy is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit: 0 done, 1 the answer is no, 2 wrong use, 3 the cluster cannot be reached."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["serve"]:
+        from ottla.cli.serve import main as serve
+
+        sys.exit(serve(words[1:]))
+    if words in (["--version"], ["-V"]):
+        sys.stdout.write(version_line() + "\n")
+        sys.exit(0)
+    from ottla.cli.commands import cli
+
+    cli.main(words, prog_name="ottla")
+
+
+def version_line() -> str:
+    """Version, build and Python, as `ottla --version` says them."""
+    from ottla._build import build_kind
+    from ottla._version import __version__
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"ottla {__version__} ({build_kind()} build, Python {python})"
+
+
+if __name__ == "__main__":
+    main()

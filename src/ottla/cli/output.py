@@ -1,0 +1,140 @@
+"""How commands speak: data on stdout, talk on stderr, one honest exit code.
+
+Tables are for people, JSON for programs (`--json`). Every error is one line that says what happened and what to try.
+A closed pipe ends a command in silence, as does Ctrl-C after the command has said where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Final, NoReturn
+
+from ottla.client.errors import ClusterUnreachable, ConnectionLost
+from ottla.errors import KafkaError
+
+DONE: Final = 0
+ANSWER_IS_NO: Final = 1
+WRONG_USE: Final = 2
+UNREACHABLE: Final = 3
+INTERRUPTED: Final = 130
+"""What shells give to a program that Ctrl-C ended."""
+
+UNKNOWN: Final = "-"
+"""What a table says where nothing is known."""
+
+
+class Refused(Exception):
+    """The command cannot be done; the message says why, in words for a person."""
+
+
+class WrongUse(Exception):
+    """The command makes no sense as given."""
+
+
+def run(work: Coroutine[Any, Any, int]) -> NoReturn:
+    """Run a command's coroutine, turn what goes wrong into a line and exit with its code."""
+    code = INTERRUPTED
+    try:
+        code = run_loop(work)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = DONE
+        _drop_stdout()
+    except KeyboardInterrupt:
+        pass
+    except WrongUse as error:
+        code = WRONG_USE
+        say_error(str(error))
+    except Refused as error:
+        code = ANSWER_IS_NO
+        say_error(str(error))
+    except KafkaError as error:
+        code = UNREACHABLE if isinstance(error, ClusterUnreachable | ConnectionLost) else ANSWER_IS_NO
+        say_error(describe_error(error))
+    except OSError as error:
+        code = ANSWER_IS_NO
+        say_error(f"{error.filename or 'input or output'}: {error.strerror or error}")
+    sys.exit(code)
+
+
+def run_loop(work: Coroutine[Any, Any, int]) -> int:
+    """Run on uvloop where it is installed, else on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        import asyncio
+
+        return asyncio.run(work)
+    return uvloop.run(work)
+
+
+def _drop_stdout() -> None:
+    """Nobody reads any more: keep the interpreter from complaining about it while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def describe_error(error: KafkaError) -> str:
+    """Return one line about an error, with Kafka's name for it."""
+    if isinstance(error, ClusterUnreachable):
+        tried = "; ".join(f"{address} ({reason})" for address, reason in error.failures.items())
+        return f"cannot reach the cluster: tried {tried}. Is a broker there? Give its address with -b HOST:PORT"
+    text = " ".join(str(error).split())
+    return f"{text} [{error.name}]"
+
+
+def say(text: str) -> None:
+    """Talk to the person: stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def say_error(text: str) -> None:
+    say(f"ottla: {text}")
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document, indented where a person looks."""
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Print a table; numbers to the right, None as `-`. Plain tabs where no person looks."""
+    cells = [[UNKNOWN if cell is None else str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in [list(columns), *cells]:
+            sys.stdout.write("\t".join(row) + "\n")
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        is_number = all(_is_number(row[index]) for row in cells) and bool(cells)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    Console(markup=False, highlight=False, emoji=False).print(table)
+
+
+def print_line(text: str) -> None:
+    """Print one line of data."""
+    sys.stdout.write(text + "\n")
+
+
+def _is_number(cell: str) -> bool:
+    return cell == UNKNOWN or cell.lstrip("-").replace(",", "").replace(".", "", 1).isdecimal()
+
+
+def failed_rows(results: Iterable[tuple[str, object]]) -> int:
+    """Say a line for each result that is an error; return the exit code for all of them together."""
+    code = DONE
+    for _, result in results:
+        if isinstance(result, KafkaError):
+            say_error(describe_error(result))
+            code = ANSWER_IS_NO
+    return code

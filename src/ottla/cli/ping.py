@@ -1,0 +1,95 @@
+"""`ottla ping`: connects to each bootstrap address, says what answers there and how fast."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+
+import click
+
+from ottla.cli.options import CLIENT_ID, bootstrap_option, json_option
+from ottla.cli.output import DONE, UNREACHABLE, print_json, print_line, run, say_error
+from ottla.client.cluster import parse_bootstrap
+from ottla.client.connection import ConnectionSettings, open_connection
+from ottla.client.errors import ConnectionLost
+from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+
+@click.command()
+@click.option("-c", "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Requests to time.")
+@click.option("--timeout", "timeout_seconds", type=float, default=5.0, show_default=True, help="Seconds to wait.")
+@json_option
+@bootstrap_option
+def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> None:
+    """Measure the round trip to each bootstrap address and show what it speaks."""
+    settings = ConnectionSettings(
+        client_id=CLIENT_ID,
+        connect_timeout_ms=int(timeout_seconds * 1000),
+        request_timeout_ms=int(timeout_seconds * 1000),
+    )
+
+    async def work() -> int:
+        code = DONE
+        rows: list[dict[str, object]] = []
+        for host, port in parse_bootstrap(bootstrap):
+            try:
+                rows.append(await _ping(host, port, settings, count))
+            except ConnectionLost as error:
+                say_error(f"no answer from {error.address}: {error.reason}")
+                code = UNREACHABLE
+            else:
+                if not as_json:
+                    _print(rows[-1])
+        if as_json:
+            print_json(rows)
+        return code
+
+    run(work())
+
+
+async def _ping(host: str, port: int, settings: ConnectionSettings, count: int) -> dict[str, object]:
+    """Time the connection with its version handshake, then the smallest request that every broker serves."""
+    started = time.perf_counter()
+    connection = await open_connection(host, port, settings)
+    connected_ms = (time.perf_counter() - started) * 1000
+    times_ms: list[float] = []
+    try:
+        for number in range(count):
+            started = time.perf_counter()
+            response = await connection.call(ApiKey.METADATA, MetadataRequest(topics=[]), MetadataResponse)
+            times_ms.append((time.perf_counter() - started) * 1000)
+            if number + 1 < count:
+                await asyncio.sleep(0.01)
+    finally:
+        await connection.close()
+    return {
+        "address": connection.address,
+        "cluster_id": response.cluster_id,
+        "brokers": len(response.brokers),
+        "connect_ms": round(connected_ms, 3),
+        "round_trip_ms": {
+            "min": round(min(times_ms), 3),
+            "median": round(statistics.median(times_ms), 3),
+            "max": round(max(times_ms), 3),
+        },
+        "versions": {
+            API[key].name: [low, high] for key, (low, high) in sorted(connection.versions.items()) if key in API
+        },
+    }
+
+
+def _print(row: dict[str, object]) -> None:
+    times, versions = row["round_trip_ms"], row["versions"]
+    assert isinstance(times, dict)
+    assert isinstance(versions, dict)
+    spoken = ", ".join(
+        f"{name} {versions[name][0]}-{versions[name][1]}" for name in ("Produce", "Fetch") if name in versions
+    )
+    brokers = "1 broker" if row["brokers"] == 1 else f"{row['brokers']} brokers"
+    print_line(
+        f"{row['address']} answers: cluster {row['cluster_id']}, {brokers}, "
+        f"connected in {row['connect_ms']} ms, round trip {times['median']} ms "
+        f"(min {times['min']}, max {times['max']}); {spoken} and {len(versions)} APIs in all"
+    )

@@ -1,0 +1,65 @@
+"""`ottla ready`: waits until a cluster serves clients, for scripts that have just started one.
+
+Ready means that the next create, produce and consume will work: a broker answers, would create a topic (asked without
+doing it) and gives out a producer id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+import click
+
+from ottla.cli.options import bootstrap_option, cluster_settings
+from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, describe_error, run, say, say_error
+from ottla.client.admin import Admin, NewTopic
+from ottla.client.errors import ClusterUnreachable, ConnectionLost
+from ottla.errors import KafkaError
+
+PROBE_TOPIC: Final = "ottla-ready-probe"
+PAUSE_SECONDS: Final = 0.05
+
+
+@click.command()
+@click.option("--timeout", "timeout_seconds", type=float, default=10.0, show_default=True, help="Seconds to wait.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+@bootstrap_option
+def ready(timeout_seconds: float, quiet: bool, bootstrap: str) -> None:
+    """Wait until a cluster serves clients. Exits 0 then, 3 when nothing answered in time, 1 when it was not ready."""
+
+    async def work() -> int:
+        started = time.monotonic()
+        deadline = started + timeout_seconds
+        while True:
+            error = await _why_not_ready(bootstrap, max(deadline - time.monotonic(), PAUSE_SECONDS))
+            if error is None:
+                if not quiet:
+                    say(f"ready after {time.monotonic() - started:.1f} s")
+                return DONE
+            if time.monotonic() + PAUSE_SECONDS >= deadline:
+                break
+            await asyncio.sleep(PAUSE_SECONDS)
+        if not quiet:
+            say_error(f"not ready after {timeout_seconds:g} s: {describe_error(error)}")
+        return UNREACHABLE if isinstance(error, ClusterUnreachable | ConnectionLost) else ANSWER_IS_NO
+
+    run(work())
+
+
+async def _why_not_ready(bootstrap: str, patience_seconds: float) -> KafkaError | None:
+    """Try once what clients need; return what failed."""
+    admin = Admin(bootstrap, cluster=cluster_settings(patience_ms=int(patience_seconds * 1000)))
+    try:
+        await admin.start()
+        probe = await admin.create_topics([NewTopic(PROBE_TOPIC, 1, 1)], validate_only=True)
+        result = probe.get(PROBE_TOPIC)
+        if isinstance(result, KafkaError) and result.retriable:
+            return result
+        await admin.acquire_producer_id()
+    except KafkaError as error:
+        return error
+    finally:
+        await admin.close()
+    return None
