@@ -19,7 +19,7 @@ from ottla.broker.metadata.controller import MetadataController
 from ottla.broker.metadata.features import SUPPORTED_FEATURES, FeatureRange
 from ottla.broker.metadata.image import ConfigResourceType, MetadataView, TopicImage
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
-from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead
+from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
@@ -27,7 +27,7 @@ from ottla.config.log_config import LogConfig
 from ottla.engine import EpochEndOffset, Membership, RecordLog, Ticket, TimestampOffset
 from ottla.errors import (
     InconsistentTopicId,
-    KafkaError,
+    InvalidTopicException,
     KafkaStorageError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -81,7 +81,7 @@ class Broker:
         self._topics: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
         self._purgatory: Purgatory[TopicPartition] = Purgatory(timers)
-        self._fetching = Fetching(self._partition_of, self._purgatory, clock)
+        self._fetching = Fetching(membership.node_id, self._partition_of, self._purgatory, clock)
         log.on_advance(self._purgatory.wake)
         metadata.listen(self)
 
@@ -211,9 +211,16 @@ class Broker:
         plan.min_bytes = min(plan.min_bytes, plan.max_bytes)
         return self._fetching.fetch(plan, reply)
 
-    def refused_read(self, error: KafkaError) -> PartitionRead:
-        """What a reader gets who may not read at all."""
-        return PartitionRead(NO_OFFSETS, error)
+    def delete_records(self, topic: str, number: int, before_offset: int) -> int:
+        """Let a partition's records below an offset go (-1: below the high watermark); returns the log's new start.
+
+        Raises `InvalidTopicException` for internal topics, and as `partition` and `Partition.delete_records`.
+        """
+        if topic in INTERNAL_TOPICS:
+            raise InvalidTopicException(f"records of {topic} are the broker's own")
+        log_start_offset = self.partition(topic, number).delete_records(before_offset)
+        self._purgatory.wake(TopicPartition(topic, number))
+        return log_start_offset
 
     def offset_for_timestamp(
         self,

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ottla.broker.fetch_sessions import FetchEntry
-from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead
+from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead, unknown_read
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.clock import Clock
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, NotLeaderOrFollower
 from ottla.model import NO_LEADER_EPOCH, IsolationLevel, TopicPartition
 
 FindPartition = Callable[[FetchEntry], Partition]
@@ -32,6 +32,7 @@ class FetchPlan:
     min_bytes: int
     max_bytes: int
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    is_follower: bool = False
 
 
 Reply = Callable[[list[PartitionRead]], None]
@@ -75,9 +76,12 @@ class FetchWaiter:
 class Fetching:
     """Reads plans, and lets those wait that find too little."""
 
-    __slots__ = ("_clock", "_find_partition", "_purgatory")
+    __slots__ = ("_clock", "_find_partition", "_node_id", "_purgatory")
 
-    def __init__(self, find_partition: FindPartition, purgatory: Purgatory[TopicPartition], clock: Clock) -> None:
+    def __init__(
+        self, node_id: int, find_partition: FindPartition, purgatory: Purgatory[TopicPartition], clock: Clock
+    ) -> None:
+        self._node_id = node_id
         self._find_partition = find_partition
         self._purgatory = purgatory
         self._clock = clock
@@ -118,10 +122,10 @@ class Fetching:
         try:
             partition = self._find_partition(entry)
         except KafkaError as error:
-            unknown = PartitionRead(NO_OFFSETS, error)
-            unknown.aborted_transactions = ()
-            return unknown
+            return unknown_read(error)
         try:
+            if plan.is_follower:
+                raise NotLeaderOrFollower("there are no followers here")
             partition.check_leader_epoch(entry.current_leader_epoch)
             if entry.last_fetched_epoch != NO_LEADER_EPOCH:
                 diverging = partition.find_divergence(entry.last_fetched_epoch, entry.fetch_offset)
@@ -131,4 +135,6 @@ class Fetching:
                     return read
             return partition.read(entry.fetch_offset, max_bytes, plan.isolation, at_least_one_batch=at_least_one_batch)
         except KafkaError as error:
-            return PartitionRead(NO_OFFSETS, error)
+            read = PartitionRead(NO_OFFSETS, error)
+            read.leader_id, read.leader_epoch = self._node_id, partition.leader_epoch
+            return read

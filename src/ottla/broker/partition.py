@@ -19,7 +19,7 @@ from ottla.engine import (
     Ticket,
     TimestampOffset,
 )
-from ottla.errors import FencedLeaderEpoch, KafkaError, OffsetOutOfRange, UnknownLeaderEpoch
+from ottla.errors import FencedLeaderEpoch, KafkaError, OffsetOutOfRange, PolicyViolation, UnknownLeaderEpoch
 from ottla.model import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
@@ -37,6 +37,9 @@ from ottla.model import (
 from ottla.records.validation import ProduceRules, validate_produced
 
 NO_OFFSETS = LogOffsets(NO_OFFSET, NO_OFFSET, NO_OFFSET, NO_OFFSET)
+NO_LEADER = -1
+HIGH_WATERMARK = -1
+"""Asks DeleteRecords for everything that consumers can see."""
 NOT_FOUND = TimestampOffset(NO_TIMESTAMP_MS, NO_OFFSET, NO_LEADER_EPOCH)
 
 
@@ -47,7 +50,17 @@ class PartitionRead:
     either sends its spans, which releases them, or calls `release`.
     """
 
-    __slots__ = ("aborted_transactions", "diverging_epoch", "error", "offsets", "size_bytes", "spans")
+    __slots__ = (
+        "aborted_transactions",
+        "diverging_epoch",
+        "error",
+        "is_unknown",
+        "leader_epoch",
+        "leader_id",
+        "offsets",
+        "size_bytes",
+        "spans",
+    )
 
     def __init__(self, offsets: LogOffsets, error: KafkaError | None = None) -> None:
         self.offsets = offsets
@@ -56,6 +69,11 @@ class PartitionRead:
         self.size_bytes = 0
         self.aborted_transactions: Sequence[AbortedTransaction] | None = None
         self.diverging_epoch: EpochEndOffset | None = None
+        self.is_unknown = False
+        """True when there is no such partition."""
+        self.leader_id = NO_LEADER
+        self.leader_epoch = NO_LEADER_EPOCH
+        """Who leads, for readers who believed something else."""
 
     def release(self) -> None:
         """Give leased spans back unsent."""
@@ -63,6 +81,14 @@ class PartitionRead:
             if not isinstance(span, (bytes, memoryview)):
                 span.release()
         self.spans = ()
+
+
+def unknown_read(error: KafkaError) -> PartitionRead:
+    """What a reader finds where there is nothing to read from."""
+    read = PartitionRead(NO_OFFSETS, error)
+    read.is_unknown = True
+    read.aborted_transactions = ()
+    return read
 
 
 class Partition:
@@ -135,7 +161,7 @@ class Partition:
 
         Raises `OffsetOutOfRange` when that cannot be told (KIP-595).
         """
-        known = self._log.end_offset_for_epoch(self.topic_partition, last_fetched_epoch)
+        known = self.end_offset_for_epoch(last_fetched_epoch)
         if known.end_offset == NO_OFFSET or known.leader_epoch == NO_LEADER_EPOCH:
             raise OffsetOutOfRange(f"{self.topic_partition} does not know where epoch {last_fetched_epoch} ends")
         if offset < self.offsets().log_start_offset:
@@ -143,6 +169,17 @@ class Partition:
         if known.leader_epoch < last_fetched_epoch or known.end_offset < offset:
             return known
         return None
+
+    def delete_records(self, before_offset: int) -> int:
+        """Let records below an offset go, below the high watermark for -1; returns the log's new start.
+
+        Raises `PolicyViolation` for a topic that is only compacted, `OffsetOutOfRange` above the high watermark.
+        """
+        if "delete" not in self.config.cleanup_policy:
+            raise PolicyViolation("records of a compacted topic are not deleted by offset")
+        if before_offset == HIGH_WATERMARK:
+            before_offset = self.offsets().high_watermark
+        return self._log.delete_records(self.topic_partition, before_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int, isolation: IsolationLevel | None) -> TimestampOffset:
         """Answer ListOffsets for a time or a special timestamp of `model`; `NOT_FOUND` when there is no such record.
@@ -162,9 +199,20 @@ class Partition:
         if found is None:
             return NOT_FOUND
         if timestamp_ms in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            if self._log.latest_leader_epoch(self.topic_partition) is None:
+                return found._replace(leader_epoch=self.leader_epoch)
             return found
         return found if found.offset < end else NOT_FOUND
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
-        """The largest epoch not above the asked one and where it ends (KIP-279); -1, -1 when there is none."""
-        return self._log.end_offset_for_epoch(self.topic_partition, leader_epoch)
+        """The largest epoch not above the asked one and where it ends (KIP-279); -1, -1 when there is none.
+
+        A leader's epoch is written at its first append. Until then it begins and ends where the log ends, which is what
+        Kafka, who writes it at once, answers.
+        """
+        recorded = self._log.latest_leader_epoch(self.topic_partition)
+        if recorded == self.leader_epoch or not NO_LEADER_EPOCH != leader_epoch <= self.leader_epoch:
+            return self._log.end_offset_for_epoch(self.topic_partition, leader_epoch)
+        if recorded is None or leader_epoch == self.leader_epoch:
+            return EpochEndOffset(leader_epoch, self.offsets().log_end_offset)
+        return self._log.end_offset_for_epoch(self.topic_partition, min(leader_epoch, recorded))

@@ -12,6 +12,7 @@ from ottla.dialects.kafka.handlers import (
     api_versions,
     create_partitions,
     create_topics,
+    delete_records,
     delete_topics,
     describe_cluster,
     describe_topic_partitions,
@@ -22,6 +23,8 @@ from ottla.dialects.kafka.handlers import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import Message
@@ -44,10 +47,13 @@ HANDLERS: Final[dict[ApiKey, Handler]] = {
     ApiKey.LIST_OFFSETS: list_offsets.handle,
     ApiKey.METADATA: metadata.handle,
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
+    ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,
     ApiKey.CREATE_TOPICS: create_topics.handle,
     ApiKey.DELETE_TOPICS: delete_topics.handle,
+    ApiKey.DELETE_RECORDS: delete_records.handle,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+    ApiKey.SASL_AUTHENTICATE: sasl_authenticate.handle,
     ApiKey.CREATE_PARTITIONS: create_partitions.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,

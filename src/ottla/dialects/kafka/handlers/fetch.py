@@ -12,10 +12,10 @@ from typing import Final
 
 from ottla.broker.fetch_sessions import FetchContext, FetchEntry, PartitionKey
 from ottla.broker.fetching import FetchPlan
-from ottla.broker.partition import PartitionRead
+from ottla.broker.partition import PartitionRead, unknown_read
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.errors import error_code
-from ottla.errors import InvalidRequest, KafkaError, NotLeaderOrFollower
+from ottla.errors import FencedLeaderEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
 from ottla.model import IsolationLevel, TopicId
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
@@ -24,11 +24,17 @@ from ottla.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     ForgottenTopic,
+    LeaderIdAndEpoch,
     PartitionData,
 )
 
 TOPIC_IDS_FROM_VERSION: Final = 13
 REPLICA_STATE_FROM_VERSION: Final = 15
+ERROR_FROM_VERSION: Final = 7
+LEADER_FROM_VERSION: Final = 16
+LEADER_ERRORS: Final = (NotLeaderOrFollower, FencedLeaderEpoch)
+"""Errors that name the leader beside them (KIP-951)."""
+
 CONSUMER_REPLICA_ID: Final = -1
 
 
@@ -46,17 +52,16 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
         )
     except KafkaError as error:
         return FetchResponse(error_code=error_code(error))
+    answer = _Answer(fetch_context, context.api_version)
     if request.isolation_level not in (0, 1):
-        return FetchResponse(error_code=InvalidRequest.code)  # Kafka: UNKNOWN_SERVER_ERROR
-    answer = _Answer(fetch_context, uses_topic_ids)
-    if _replica_id(request, context) >= 0:
-        return answer.response([broker.refused_read(NotLeaderOrFollower()) for _ in fetch_context.entries])
+        return answer.refusal(InvalidRequest())
     plan = FetchPlan(
         list(fetch_context.entries.values()),
         request.max_wait_ms,
         request.min_bytes,
         request.max_bytes,
         IsolationLevel(request.isolation_level),
+        is_follower=_replica_id(request, context) > CONSUMER_REPLICA_ID,
     )
     result = broker.fetch(plan, answer.complete)
     if isinstance(result, list):
@@ -69,22 +74,25 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
 class _Answer:
     """Makes the response once the reads are there, now or later."""
 
-    __slots__ = ("_context", "_uses_topic_ids", "later")
+    __slots__ = ("_api_version", "_context", "_rows", "later")
 
-    def __init__(self, context: FetchContext, uses_topic_ids: bool) -> None:
+    def __init__(self, context: FetchContext, api_version: int) -> None:
         self._context = context
-        self._uses_topic_ids = uses_topic_ids
+        self._api_version = api_version
+        self._rows = list(context.entries.items())  # a session's may change while we wait
         self.later = LaterAnswer()
 
     def complete(self, reads: list[PartitionRead]) -> None:
         self.later.complete(self.response(reads))
 
     def response(self, reads: list[PartitionRead]) -> FetchResponse:
-        """Rows in the order of the plan; neighbours of one topic stand together."""
+        """Rows in the order of the plan, unknown partitions last; neighbours of one topic stand together."""
         response = FetchResponse(session_id=self._context.session_id)
         topic: FetchableTopicResponse | None = None
         topic_key: TopicId | str | None = None
-        for (key, entry), read in zip(list(self._context.entries.items()), reads, strict=True):
+        rows = list(zip(self._rows, reads, strict=True))
+        rows.sort(key=_is_unknown)
+        for (key, entry), read in rows:
             offsets = read.offsets
             if not self._context.should_answer(
                 key,
@@ -100,8 +108,21 @@ class _Answer:
                 topic_key = key[0]
                 topic = FetchableTopicResponse(topic=entry.topic or "", topic_id=entry.topic_id)
                 response.responses.append(topic)
-            topic.partitions.append(_row(entry.partition, read))
+            row = _row(entry.partition, read)
+            if self._api_version >= LEADER_FROM_VERSION and isinstance(read.error, LEADER_ERRORS):
+                row.current_leader = LeaderIdAndEpoch(leader_id=read.leader_id, leader_epoch=read.leader_epoch)
+            topic.partitions.append(row)
         return response
+
+    def refusal(self, error: KafkaError) -> FetchResponse:
+        """The whole request is refused: told once where the version can, else in every row."""
+        if self._api_version >= ERROR_FROM_VERSION:
+            return FetchResponse(error_code=error_code(error))
+        return self.response([unknown_read(error) for _ in self._rows])
+
+
+def _is_unknown(row: tuple[tuple[PartitionKey, FetchEntry], PartitionRead]) -> bool:
+    return row[1].is_unknown
 
 
 def _row(partition: int, read: PartitionRead) -> PartitionData:

@@ -83,6 +83,8 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
     undurable: list[tuple[PartitionProduceResponse, Ticket]] = []
     response = ProduceResponse()
     for topic in topics:
+        if not topic.partition_data:
+            continue
         row = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         response.responses.append(row)
         for data in topic.partition_data:
