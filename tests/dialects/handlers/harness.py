@@ -1,0 +1,52 @@
+"""A broker without sockets, for handlers: metadata in memory, logs in a temporary directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ottla.broker.broker import Broker
+from ottla.broker.membership import LocalMembership
+from ottla.broker.metadata.registration import format_records
+from ottla.clock import Timers
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.session import Peer
+from ottla.protocol.schema import Message
+from ottla.testing.clock import ManualClock
+from tests.broker.metadata.harness import MemoryStore, config, start
+from tests.storage.harness import start_manager
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+LISTENER = "PLAINTEXT"
+
+
+class Bench:
+    """One broker, and requests to it at any version."""
+
+    def __init__(self, directory: Path, **settings: str) -> None:
+        self.store = MemoryStore(format_records())
+        self.controller = start(self.store, **settings)
+        membership = LocalMembership(1)
+        membership.advertise(LISTENER, "localhost", 9092)
+        self.broker = Broker(
+            config=config(**settings),
+            log=start_manager(directory),
+            metadata=self.controller,
+            membership=membership,
+            timers=Timers(),
+            clock=ManualClock(),
+        )
+        self.broker.load_topics()
+
+    def context(self, version: int) -> RequestContext:
+        return RequestContext(self.broker, Peer(LISTENER, "localhost", 50_000), api_version=version)
+
+    def ask(self, module: Any, request: Message, version: int) -> Any:
+        """Return the response of a handler's module; what waits for the disk gets it."""
+        answer = module.handle(request, self.context(version))
+        if isinstance(answer, LaterAnswer):
+            assert not answer.is_complete
+            self.store.tickets[-1].settle()
+            assert answer.is_complete
+            return answer.response
+        return answer
