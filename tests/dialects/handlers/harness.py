@@ -45,8 +45,6 @@ class Bench:
         """Return the response of a handler's module; what waits for the disk gets it."""
         answer = module.handle(request, self.context(version))
         if isinstance(answer, LaterAnswer):
-            assert not answer.is_complete
             self.store.tickets[-1].settle()
-            assert answer.is_complete
             return answer.response
         return answer

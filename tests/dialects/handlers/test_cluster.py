@@ -17,7 +17,7 @@ from ottla.dialects.kafka.handlers import (
 from ottla.protocol.messages.describe_cluster import DescribeClusterRequest
 from ottla.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
-from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.dialects.handlers.harness import Bench
 
@@ -135,6 +135,7 @@ def test_the_cluster_is_told_with_its_only_broker(bench: Bench) -> None:
 def test_a_new_producer_waits_for_its_block_and_the_next_ones_do_not(bench: Bench) -> None:
     first = bench.ask(init_producer_id, InitProducerIdRequest(transactional_id=None), 4)
     second = init_producer_id.handle(InitProducerIdRequest(transactional_id=None), bench.context(4))
+    assert isinstance(second, InitProducerIdResponse), "it did not wait"
     assert (first.error_code, first.producer_id, first.producer_epoch) == (NONE, 0, 0)
     assert (second.producer_id, second.producer_epoch) == (1, 0)
 

@@ -6,6 +6,7 @@ That the answers are Kafka's in all versions is shown by the recorded conversati
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,12 @@ from ottla.dialects.kafka.answers import LaterAnswer
 from ottla.dialects.kafka.handlers import create_partitions, create_topics, delete_topics
 from ottla.errors import KafkaStorageError
 from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.dialects.handlers.harness import Bench
 
@@ -36,17 +42,16 @@ def test_a_creation_is_answered_when_it_is_durable(bench: Bench) -> None:
     answer = create_topics.handle(creation("t"), bench.context(7))
     assert isinstance(answer, LaterAnswer)
     assert bench.broker.find_topic("t") is not None, "it is there at once"
-    assert not answer.is_complete
+    assert answer.response is None
     bench.store.tickets[-1].settle()
-    assert answer.is_complete
+    assert isinstance(answer.response, CreateTopicsResponse)
 
 
 def test_a_creation_that_cannot_be_written_is_a_storage_error_in_every_row(bench: Bench) -> None:
     answer = create_topics.handle(creation("t", "u"), bench.context(7))
     assert isinstance(answer, LaterAnswer)
     bench.store.tickets[-1].settle(KafkaStorageError("the disk is gone"))
-    response = answer.response
-    assert response is not None
+    response: Any = answer.response
     assert [row.error_code for row in response.topics] == [STORAGE_ERROR, STORAGE_ERROR]
 
 
