@@ -11,6 +11,7 @@ from ottla.config.alter import (
     ResourceType,
     alter_incrementally,
     check_resource,
+    check_values,
     replace_all,
 )
 from ottla.config.broker_config import BrokerConfig
@@ -23,7 +24,9 @@ ALL_BROKERS = Resource(ResourceType.BROKER, "")
 
 
 def setting(resource: Resource, name: str, value: str, current: dict[str, str] | None = None) -> dict[str, str | None]:
-    return alter_incrementally(resource, current or {}, [ConfigChange(name, Operation.SET, value)], BROKER)
+    changes = alter_incrementally(resource, current or {}, [ConfigChange(name, Operation.SET, value)])
+    check_values(resource, current or {}, changes, BROKER)
+    return changes
 
 
 def test_what_stays_the_same_is_not_recorded_except_of_brokers() -> None:
@@ -37,7 +40,7 @@ def test_the_whole_of_what_a_topic_would_have_is_checked() -> None:
 
 
 def test_replacing_removes_what_is_not_named() -> None:
-    changes = replace_all(TOPIC, {"retention.ms": "5", "segment.ms": "6"}, {"segment.ms": "6", "flush.ms": "7"}, BROKER)
+    changes = replace_all(TOPIC, {"retention.ms": "5", "segment.ms": "6"}, [("segment.ms", "6"), ("flush.ms", "7")])
     assert changes == {"flush.ms": "7", "retention.ms": None}
 
 
@@ -51,7 +54,20 @@ def test_replacing_removes_what_is_not_named() -> None:
         (ALL_BROKERS, "log.roll.ms", "0", InvalidRequest),
         (THIS_BROKER, "min.insync.replicas", "2", InvalidConfig),
         (THIS_BROKER, "ottla.flush.policy", "os", InvalidRequest),
+        (THIS_BROKER, "ssl.keystore.location", "/k", InvalidRequest),
+        (ALL_BROKERS, "listener.name.plaintext.ssl.keystore.location", "/k", InvalidRequest),
+        (THIS_BROKER, "listener.name.plaintext.max.connections", "many", InvalidRequest),
+        (THIS_BROKER, "listeners", "PLAINTEXT://localhost:1", InvalidRequest),
+        (THIS_BROKER, "background.threads", "4", InvalidRequest),
+        (THIS_BROKER, "background.threads", "21", InvalidRequest),
+        (THIS_BROKER, "log.cleaner.threads", "0", InvalidRequest),
+        (THIS_BROKER, "max.connections.per.ip", "0", InvalidRequest),
+        (THIS_BROKER, "max.connections.per.ip.overrides", "somewhere", InvalidRequest),
         (Resource(ResourceType.BROKER_LOGGER, "1"), "root", "DEBUG", InvalidRequest),
+        (Resource(ResourceType.TOPIC, ""), "retention.ms", "5", InvalidRequest),
+        (Resource(ResourceType.GROUP, ""), "consumer.session.timeout.ms", "45000", InvalidRequest),
+        (Resource(ResourceType.CLIENT_METRICS, ""), "interval.ms", "1000", InvalidRequest),
+        (TOPIC, "", "5", InvalidConfig),
         (Resource(ResourceType.GROUP, "g"), "consumer.heartbeat.interval.ms", "46000", InvalidConfig),
         (Resource(ResourceType.GROUP, "g"), "share.delivery.count.limit", "11", InvalidConfig),
         (Resource(ResourceType.GROUP, "g"), "share.auto.offset.reset", "by_duration:-PT1S", InvalidConfig),
@@ -67,7 +83,12 @@ def test_refused(resource: Resource, name: str, value: str, error: type[KafkaErr
 @pytest.mark.parametrize(
     ("resource", "name", "value"),
     [
-        (THIS_BROKER, "ssl.keystore.location", "/k"),
+        (THIS_BROKER, "listener.name.plaintext.ssl.keystore.location", "/k"),
+        (ALL_BROKERS, "listener.name.plaintext.max.connections", "5"),
+        (THIS_BROKER, "background.threads", "5"),
+        (THIS_BROKER, "background.threads", "20"),
+        (THIS_BROKER, "no.such.setting", "x"),
+        (THIS_BROKER, "", "x"),
         (THIS_BROKER, "log.retention.ms", "5"),
         (ALL_BROKERS, "log.retention.ms", "5"),
         (ALL_BROKERS, "leader.replication.throttled.rate", "5"),
@@ -82,15 +103,31 @@ def test_taken(resource: Resource, name: str, value: str) -> None:
 def test_lists_grow_from_and_shrink_to_what_is_set() -> None:
     current = {"leader.replication.throttled.replicas": "0:1,1:1"}
     name = "leader.replication.throttled.replicas"
-    grown = alter_incrementally(TOPIC, current, [ConfigChange(name, Operation.APPEND, "1:1, 2:1")], BROKER)
+    grown = alter_incrementally(TOPIC, current, [ConfigChange(name, Operation.APPEND, "1:1, 2:1")])
     assert grown == {name: "0:1,1:1,2:1"}
-    shrunk = alter_incrementally(TOPIC, current, [ConfigChange(name, Operation.SUBTRACT, "0:1,9:9")], BROKER)
+    shrunk = alter_incrementally(TOPIC, current, [ConfigChange(name, Operation.SUBTRACT, "0:1,9:9")])
     assert shrunk == {name: "1:1"}
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "name"), [(77, "x"), (2, ""), (4, "2"), (4, "x"), (8, ""), (16, ""), (32, "")]
-)
+@pytest.mark.parametrize(("resource_type", "name"), [(77, "x"), (4, "2"), (4, "x"), (4, "1_0"), (8, ""), (8, "2")])
 def test_impossible_resources(resource_type: int, name: str) -> None:
     with pytest.raises(InvalidRequest):
         check_resource(resource_type, name, node_id=1)
+
+
+@pytest.mark.parametrize("name", ["1", "+1", "01"])
+def test_a_brokers_id_may_be_written_in_several_ways(name: str) -> None:
+    assert check_resource(ResourceType.BROKER, name, node_id=1) == THIS_BROKER
+
+
+def test_what_cannot_change_is_refused_before_what_needs_one_value_for_all() -> None:
+    changes: dict[str, str | None] = {"min.insync.replicas": "2", "num.partitions": "3"}
+    with pytest.raises(InvalidRequest):
+        check_values(THIS_BROKER, {}, changes, BROKER)
+
+
+def test_nobody_may_be_let_in_by_default_where_exceptions_are_made() -> None:
+    changes: dict[str, str | None] = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "10.0.0.1:5"}
+    check_values(THIS_BROKER, {}, changes, BROKER)
+    exceptions = BROKER.with_changes({"max.connections.per.ip.overrides": "10.0.0.1:5"})
+    check_values(THIS_BROKER, {}, {"max.connections.per.ip": "0"}, exceptions)

@@ -20,6 +20,7 @@ from ottla.config.alter import (
     ResourceType,
     alter_incrementally,
     check_resource,
+    check_values,
     replace_all,
 )
 from ottla.config.broker_config import BrokerConfig
@@ -106,6 +107,7 @@ class Replay:
                 raise InvalidRequest("the resource stands twice")
             current = self.configs.get(resource, {})
             result = self.decide(api, resource, current, row["configs"])
+            check_values(resource, current, result, RECORDING)
         except KafkaError as error:
             return error.code
         if not request["validateOnly"]:
@@ -117,9 +119,9 @@ class Replay:
         self, api: str, resource: Resource, current: Mapping[str, str], rows: list[dict[str, Any]]
     ) -> dict[str, str | None]:
         if api == "AlterConfigs":
-            return replace_all(resource, current, {row["name"]: row["value"] for row in rows}, RECORDING)
+            return replace_all(resource, current, [(row["name"], row["value"]) for row in rows])
         changes = [ConfigChange(row["name"], Operation(row["configOperation"]), row["value"]) for row in rows]
-        return alter_incrementally(resource, current, changes, RECORDING)
+        return alter_incrementally(resource, current, changes)
 
     def describe(self, row: Mapping[str, Any]) -> list[ConfigEntry]:
         resource = check_resource(row["resourceType"], row["resourceName"], node_id=1)

@@ -1,7 +1,9 @@
 """What IncrementalAlterConfigs and AlterConfigs decide: which values a resource gets, or why it gets none.
 
-Pure: from what is set now and what is asked for to what must be recorded. The caller looks up whether the resource
-exists, records the result and applies it. A resource is changed as a whole or not at all.
+Pure: from what is set now and what is asked for to what must be recorded. A resource is changed as a whole or not at
+all. Kafka's order of checks: `check_resource`, then the operations (`alter_incrementally`, `replace_all`), then the
+name of a topic, then `check_values`, and last whether the topic exists. The caller looks that up, records the result
+and applies it.
 
 Which error a refusal is differs between resources, and clients see it (behaviour of Kafka 4.4): of topics and groups
 unknown names and bad values are INVALID_CONFIG, of brokers and client metrics mostly INVALID_REQUEST. An unknown name
@@ -10,12 +12,13 @@ is taken for a broker, and may be deleted anywhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ottla.config.broker_config import BrokerConfig
-from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS
+from ottla.config.broker_config import PER_IP_OVERRIDES, BrokerConfig, check_connection_limits
+from ottla.config.broker_settings import DYNAMIC_ONLY_SETTINGS, LISTENER_PREFIX, broker_setting
 from ottla.config.client_metrics_settings import validate_client_metrics_configs
 from ottla.config.group_settings import GROUP_SETTINGS, validate_group_configs
 from ottla.config.setting import LIST, PER_BROKER, READ_ONLY, Setting
@@ -24,6 +27,26 @@ from ottla.config.values import JAVA_BLANKS, ConfigError
 from ottla.errors import InvalidConfig, InvalidRequest
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+
+THREAD_COUNTS: Final = frozenset(
+    {
+        "background.threads",
+        "log.cleaner.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
+    }
+)
+
+NOT_SERVED: Final = frozenset({"listeners", "listener.security.protocol.map", "metric.reporters"})
+"""Kafka changes these while it runs. We would have to open and close listeners, or run Java classes."""
+
+_NODE_ID: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class ResourceType(IntEnum):
@@ -60,49 +83,8 @@ class Resource(NamedTuple):
     name: str
 
 
-def alter_incrementally(
-    resource: Resource, current: Mapping[str, str], changes: Sequence[ConfigChange], broker: BrokerConfig
-) -> dict[str, str | None]:
-    """Return what must be recorded: the new value of each changed setting, None for one that goes.
-
-    Of all but brokers, values that stay the same are left out; a broker's are kept, since repeating one makes it read
-    its files again (key stores). Raises `InvalidRequest` for a request that makes no sense, `InvalidConfig` (or
-    `InvalidRequest`, see above) for values that are not allowed.
-    """
-    _check_names(resource, [change.name for change in changes])
-    for change in changes:
-        if change.value is None and change.operation is not Operation.DELETE:
-            raise InvalidRequest(f"{change.name} needs a value")
-    result: dict[str, str | None] = {}
-    for change in changes:
-        result[change.name] = _apply(resource.type, change, current.get(change.name))
-    _validate(resource, _merged(current, result), {name for name, value in result.items() if value is not None}, broker)
-    if resource.type is ResourceType.BROKER:
-        return result
-    return {name: value for name, value in result.items() if value != current.get(name)}
-
-
-def replace_all(
-    resource: Resource, current: Mapping[str, str], values: Mapping[str, str | None], broker: BrokerConfig
-) -> dict[str, str | None]:
-    """Return what must be recorded so that the resource has exactly `values`, as AlterConfigs asks.
-
-    Raises as `alter_incrementally`. Keys that stand twice in the request are the caller's to refuse: here is a mapping.
-    """
-    _check_names(resource, list(values))
-    wanted: dict[str, str] = {}
-    for name, value in values.items():
-        if value is None:
-            raise InvalidRequest(f"{name} needs a value")
-        wanted[name] = value
-    _validate(resource, wanted, set(wanted), broker)
-    result: dict[str, str | None] = {name: value for name, value in wanted.items() if value != current.get(name)}
-    result |= {name: None for name in current if name not in wanted}
-    return result
-
-
 def check_resource(resource_type: int, name: str, node_id: int) -> Resource:
-    """Return a resource that can be altered. Raises `InvalidRequest` for an unknown type or an impossible name.
+    """Return the resource that is meant. Raises `InvalidRequest` for an unknown type, or a broker that is not this one.
 
     Whether a topic's name is allowed, and whether the topic exists, the caller finds out.
     """
@@ -110,20 +92,82 @@ def check_resource(resource_type: int, name: str, node_id: int) -> Resource:
         kind = ResourceType(resource_type)
     except ValueError:
         raise InvalidRequest(f"resources of type {resource_type} have no settings") from None
-    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        is_default = kind is ResourceType.BROKER and name == ""
-        if not is_default and name != str(node_id):
-            raise InvalidRequest(f"{name!r} is not this broker, which is {node_id}")
-    elif not name:
-        raise InvalidRequest("the resource has no name")
+    if kind is ResourceType.BROKER_LOGGER or (kind is ResourceType.BROKER and name):
+        return Resource(kind, _this_broker(name, node_id))
     return Resource(kind, name)
+
+
+def alter_incrementally(
+    resource: Resource, current: Mapping[str, str], changes: Sequence[ConfigChange]
+) -> dict[str, str | None]:
+    """Return what must be recorded: the new value of each changed setting, None for one that goes.
+
+    Of all but brokers, values that stay the same are left out; a broker's are kept, since repeating one makes it read
+    its files again (key stores). Raises `InvalidRequest` for changes that make no sense, `InvalidConfig` where there is
+    no list to append to or subtract from.
+    """
+    _check_names(resource, [change.name for change in changes])
+    for change in changes:
+        if change.value is None and change.operation is not Operation.DELETE:
+            raise InvalidRequest(f"{change.name} needs a value")
+    result = {change.name: _apply(resource.type, change, current.get(change.name)) for change in changes}
+    if resource.type is ResourceType.BROKER:
+        return result
+    return {name: value for name, value in result.items() if value != current.get(name)}
+
+
+def replace_all(
+    resource: Resource, current: Mapping[str, str], values: Sequence[tuple[str, str | None]]
+) -> dict[str, str | None]:
+    """Return what must be recorded so that the resource has exactly `values`, as AlterConfigs asks.
+
+    Raises `InvalidRequest` for a request that makes no sense.
+    """
+    if resource.type is ResourceType.BROKER_LOGGER:
+        raise InvalidRequest("the levels of loggers cannot be replaced as a whole")
+    _check_names(resource, [name for name, _ in values])
+    result: dict[str, str | None] = {name: None for name in current}
+    for name, value in values:
+        if value is None:
+            raise InvalidRequest(f"{name} needs a value")
+        result[name] = value
+    return {name: value for name, value in result.items() if value != current.get(name)}
+
+
+def check_values(
+    resource: Resource, current: Mapping[str, str], changes: Mapping[str, str | None], broker: BrokerConfig
+) -> None:
+    """Check the whole of what the resource would have after `changes`; `broker` are the broker's settings as of now.
+
+    Raises `InvalidConfig` or `InvalidRequest` (see above) for a value, a name or a resource's name that is not allowed.
+    """
+    values = _merged(current, changes)
+    if resource.type is ResourceType.BROKER:
+        _check_broker(resource.name, {name: text for name, text in changes.items() if text is not None}, broker)
+    elif not resource.name:
+        raise InvalidRequest("the resource has no name")
+    elif resource.type is ResourceType.TOPIC:
+        validate_topic_configs(values)
+    elif resource.type is ResourceType.GROUP:
+        validate_group_configs(values, broker.integer)
+    elif resource.type is ResourceType.CLIENT_METRICS:
+        validate_client_metrics_configs(values)
+    else:
+        raise InvalidRequest("the levels of loggers are not recorded")
+
+
+def _this_broker(name: str, node_id: int) -> str:
+    """The one way to write this broker's id: Kafka takes `+1` and `01` too."""
+    if _NODE_ID.fullmatch(name) is None:
+        raise InvalidRequest(f"a broker's id is a whole number, not {name!r}")
+    if int(name) != node_id:
+        raise InvalidRequest(f"{name!r} is not this broker, which is {node_id}")
+    return str(node_id)
 
 
 def _check_names(resource: Resource, names: Sequence[str]) -> None:
     if len(set(names)) != len(names):
         raise InvalidRequest(f"a setting of {resource.name!r} stands twice in the request")
-    if "" in names:
-        raise InvalidRequest("a setting without a name cannot be changed")
 
 
 def _setting(resource_type: ResourceType, name: str) -> Setting | None:
@@ -132,7 +176,7 @@ def _setting(resource_type: ResourceType, name: str) -> Setting | None:
     if resource_type is ResourceType.GROUP:
         return GROUP_SETTINGS.get(name)
     if resource_type is ResourceType.BROKER:
-        return BROKER_SETTINGS.get(name) or DYNAMIC_ONLY_SETTINGS.get(name)
+        return broker_setting(name) or DYNAMIC_ONLY_SETTINGS.get(name)
     return None
 
 
@@ -160,42 +204,51 @@ def _parts(text: str) -> list[str]:
     return [part for part in (piece.strip(JAVA_BLANKS) for piece in text.split(",")) if part]
 
 
-def _merged(current: Mapping[str, str], result: Mapping[str, str | None]) -> dict[str, str]:
-    kept = {name: value for name, value in current.items() if name not in result}
-    return kept | {name: value for name, value in result.items() if value is not None}
+def _merged(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    kept = {name: value for name, value in current.items() if name not in changes}
+    return kept | {name: value for name, value in changes.items() if value is not None}
 
 
-def _validate(resource: Resource, values: Mapping[str, str], touched: set[str], broker: BrokerConfig) -> None:
-    """Check the whole of what the resource would have; `touched` are the names that the request sets."""
-    if resource.type is ResourceType.TOPIC:
-        validate_topic_configs(values)
-    elif resource.type is ResourceType.GROUP:
-        validate_group_configs(values, broker.integer)
-    elif resource.type is ResourceType.CLIENT_METRICS:
-        validate_client_metrics_configs(values)
-    elif resource.type is ResourceType.BROKER:
-        _validate_broker(resource.name, {name: text for name, text in values.items() if name in touched})
-    else:
-        raise InvalidRequest("the levels of loggers cannot be changed")
-
-
-def _validate_broker(name: str, values: Mapping[str, str]) -> None:
+def _check_broker(name: str, values: Mapping[str, str], broker: BrokerConfig) -> None:
     """Check settings to be set for one broker, or for all when `name` is empty. Unknown ones pass."""
-    for key, text in values.items():
-        setting = _setting(ResourceType.BROKER, key)
-        if setting is None:
-            continue
-        if setting.update_mode is READ_ONLY:
-            raise InvalidRequest(f"{key} cannot be changed while the broker runs")
-        if not name and setting.update_mode is PER_BROKER:
-            raise InvalidRequest(f"{key} is set for each broker, not for all")
-        if name and key == MIN_INSYNC_REPLICAS:
-            # Eligible leader replicas (KIP-966) need one value for the whole cluster.
-            raise InvalidConfig(f"{key} is set for all brokers or for a topic, not for one broker")
-        try:
-            value = setting.parse(text)
-            # What is handed down to topics must be allowed there.
-            for topic_config in setting.topic_configs:
-                TOPIC_SETTINGS[topic_config].check(key, value)
-        except ConfigError as error:
-            raise InvalidRequest(str(error)) from None
+    for key in values:
+        _check_scope(name, key)
+    try:
+        for key, text in values.items():
+            _check_broker_value(key, text, broker)
+        changed = broker.with_changes(values)
+        check_connection_limits(changed.integer("max.connections.per.ip"), changed.text(PER_IP_OVERRIDES) or "")
+    except ConfigError as error:
+        raise InvalidRequest(str(error)) from None
+    if name and MIN_INSYNC_REPLICAS in values:
+        # Eligible leader replicas (KIP-966) need one value for the whole cluster.
+        raise InvalidConfig(f"{MIN_INSYNC_REPLICAS} is set for all brokers or for a topic, not for one broker")
+
+
+def _check_scope(name: str, key: str) -> None:
+    """Refuse what cannot be changed while a broker runs, or not for all brokers (KIP-226)."""
+    setting = _setting(ResourceType.BROKER, key)
+    if setting is None:
+        return
+    is_for_one_listener = key.startswith(LISTENER_PREFIX)
+    if setting.update_mode is READ_ONLY and not is_for_one_listener:
+        raise InvalidRequest(f"{key} cannot be changed while the broker runs")
+    if key in NOT_SERVED:
+        raise InvalidRequest(f"{key} cannot be changed while the broker runs here")
+    if key.startswith("ssl."):
+        raise InvalidRequest(f"{key} is changed for one listener: {LISTENER_PREFIX}<name>.{key}")
+    if not name and setting.update_mode is PER_BROKER:
+        raise InvalidRequest(f"{key} is set for each broker, not for all")
+
+
+def _check_broker_value(key: str, text: str, broker: BrokerConfig) -> None:
+    setting = _setting(ResourceType.BROKER, key)
+    if setting is None:
+        return
+    value = setting.parse(text)
+    for topic_config in setting.topic_configs:  # what is handed down to topics must be allowed there
+        TOPIC_SETTINGS[topic_config].check(key, value)
+    if key in THREAD_COUNTS and isinstance(value, int):
+        now = broker.integer(key)
+        if not max(now // 2, 1) <= value <= now * 2:
+            raise ConfigError(f"{key}: {value} is not between half and double of what it is now ({now})")

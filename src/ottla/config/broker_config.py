@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ottla.config.broker_settings import BROKER_SETTINGS
+from ottla.config.broker_settings import BROKER_SETTINGS, LISTENER_PREFIX, broker_setting
 from ottla.config.listeners import Listener, check_ports, parse_listeners, parse_protocol_map
-from ottla.config.setting import Scope
+from ottla.config.setting import READ_ONLY, Scope
 from ottla.config.topic_settings import TOPIC_SETTINGS
 from ottla.config.values import ConfigError, Value
 
@@ -30,8 +30,8 @@ REFUSED: Final = {
 }
 """Settings that guard something. With a value that is not empty they end the start."""
 
-LISTENER_PREFIX: Final = "listener.name."
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
+PER_IP_OVERRIDES: Final = "max.connections.per.ip.overrides"
 
 
 def parse_overrides(items: Iterable[str]) -> dict[str, str]:
@@ -59,6 +59,24 @@ def environment_properties(environment: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
+def parse_connection_overrides(text: str) -> dict[str, int]:
+    """Parse `max.connections.per.ip.overrides`: `address:number,...`. Raises `ConfigError`."""
+    limits: dict[str, int] = {}
+    for item in text.split(","):
+        address, colon, number = item.strip().rpartition(":")
+        if colon and address and number.strip().isdecimal():
+            limits[address.strip().strip("[]")] = int(number)
+        elif item.strip():
+            raise ConfigError(f"{PER_IP_OVERRIDES}: {item.strip()!r} is not of the form address:number")
+    return limits
+
+
+def check_connection_limits(per_ip: int, overrides: str) -> None:
+    """Refuse limits that let nobody in, and exceptions of the wrong form. Raises `ConfigError`."""
+    if not parse_connection_overrides(overrides) and per_ip == 0:
+        raise ConfigError(f"max.connections.per.ip: 0 lets nobody in unless {PER_IP_OVERRIDES} makes exceptions")
+
+
 class BrokerConfig:
     """A checked configuration.
 
@@ -81,12 +99,36 @@ class BrokerConfig:
         """Check a configuration. Raises `ConfigError` with one line that says which setting and why."""
         _refuse_unguarded(properties)
         raw = _with_one_node_id(properties)
-        values = {name: BROKER_SETTINGS[name].parse(text) for name, text in raw.items() if name in BROKER_SETTINGS}
+        values = {
+            name: setting.parse(text) for name, text in raw.items() if (setting := broker_setting(name)) is not None
+        }
         warnings = [_unknown(name) for name in properties if not _is_known(name)] + _without_effect(properties)
         config = cls(raw, values, warnings)
         config._take_listeners()
         config._check_together()
         return config
+
+    def with_changes(self, changes: Mapping[str, str]) -> BrokerConfig:
+        """Return these settings with others laid over them that were changed while the broker runs.
+
+        What cannot be changed then, or is not allowed (any more), counts as not changed. Listeners stay as they are.
+        """
+        raw, values = dict(self.raw), dict(self._values)
+        for name, text in changes.items():
+            setting = broker_setting(name)
+            if setting is None or (setting.update_mode is READ_ONLY and name == setting.name):
+                continue
+            value = setting.parse_stored(text)
+            if value is not None:
+                raw[name], values[name] = text, value
+        changed = BrokerConfig(raw, values, self.warnings)
+        changed.listeners, changed.advertised_listeners = self.listeners, self.advertised_listeners
+        return changed
+
+    def listener_integer(self, listener: str, name: str) -> int:
+        """`integer` for one listener: `listener.name.<listener>.<name>` where that is set, else `name`."""
+        value = self._values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
+        return value if isinstance(value, int) else self.integer(name)
 
     def get(self, name: str) -> Value:
         """Return a setting's typed value: as set, else the default. Raises `KeyError` for a name that is no setting."""
@@ -166,15 +208,7 @@ class BrokerConfig:
     @property
     def max_connections_per_ip_overrides(self) -> dict[str, int]:
         """Connections, at most, from these addresses, instead of `max.connections.per.ip`."""
-        name = "max.connections.per.ip.overrides"
-        limits: dict[str, int] = {}
-        for item in (self.text(name) or "").split(","):
-            address, colon, number = item.strip().rpartition(":")
-            if colon and address and number.strip().isdecimal():
-                limits[address.strip().strip("[]")] = int(number)
-            elif item.strip():
-                raise ConfigError(f"{name}: {item.strip()!r} is not of the form address:number")
-        return limits
+        return parse_connection_overrides(self.text(PER_IP_OVERRIDES) or "")
 
     def _take_listeners(self) -> None:
         protocols = parse_protocol_map(self.text("listener.security.protocol.map") or "")
@@ -213,7 +247,7 @@ class BrokerConfig:
         if "broker" not in self.items("process.roles"):
             raise ConfigError("process.roles: a node that is a controller only cannot be served; add broker")
         # Read once here, so that a wrong form ends the start and not the first connection.
-        _ = self.max_connections_per_ip_overrides
+        check_connection_limits(self.integer("max.connections.per.ip"), self.text(PER_IP_OVERRIDES) or "")
         for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
             value = self.explicit(name)
             if isinstance(value, int) and (value == 0 or value < -1):
@@ -256,13 +290,7 @@ def _with_one_node_id(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_known(name: str) -> bool:
-    """True for a setting, also in the form for one listener: `listener.name.<name>.[<mechanism>.]<setting>`."""
-    if name in BROKER_SETTINGS or name in REFUSED:
-        return True
-    if not name.startswith(LISTENER_PREFIX):
-        return False
-    rest = name.removeprefix(LISTENER_PREFIX).split(".", 1)[-1]
-    return rest in BROKER_SETTINGS or rest.split(".", 1)[-1] in BROKER_SETTINGS
+    return name in REFUSED or broker_setting(name) is not None
 
 
 def _unknown(name: str) -> str:

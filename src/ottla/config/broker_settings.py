@@ -821,3 +821,14 @@ OTTLA_SETTINGS: Final[Mapping[str, Setting]] = table(
 
 BROKER_SETTINGS: Final[Mapping[str, Setting]] = {**KAFKA_BROKER_SETTINGS, **OTTLA_SETTINGS}
 """All that a configuration file may set."""
+
+LISTENER_PREFIX: Final = "listener.name."
+
+
+def broker_setting(name: str) -> Setting | None:
+    """Return the row of a key, also in its form for one listener: `listener.name.<name>.[<mechanism>.]<setting>`."""
+    setting = BROKER_SETTINGS.get(name)
+    if setting is not None or not name.startswith(LISTENER_PREFIX):
+        return setting
+    rest = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+    return BROKER_SETTINGS.get(rest) or BROKER_SETTINGS.get(rest.partition(".")[2])

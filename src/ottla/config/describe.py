@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.config.broker_config import BrokerConfig
-from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, OTTLA_SETTINGS
+from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, OTTLA_SETTINGS, broker_setting
 from ottla.config.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.config.group_settings import GROUP_SETTINGS
 from ottla.config.setting import LIST, READ_ONLY, STRING, Scope, Setting, Synonym
@@ -103,7 +103,10 @@ def describe_broker(layers: BrokerLayers, keys: Collection[str] | None = None) -
         entries.append(_broker_entry(setting, layers))
     for name in _set_names(layers):
         if name not in BROKER_SETTINGS and (not keys or name in keys):
-            entries.append(_dynamic_only_entry(name, layers))
+            general = broker_setting(name)
+            entries.append(
+                _dynamic_only_entry(name, layers) if general is None else _listener_entry(name, general, layers)
+            )
     return entries
 
 
@@ -174,10 +177,13 @@ def _broker_synonyms(synonyms: Sequence[Synonym], layers: BrokerLayers) -> Itera
     )
     for texts, source in sources:
         for name, _ in synonyms:
-            if name in texts:
-                yield ConfigSynonym(name, _shown(BROKER_SETTINGS[name], texts[name]), source)
+            setting = broker_setting(name)
+            if name in texts and setting is not None:
+                yield ConfigSynonym(name, _shown(setting, texts[name]), source)
     for name, _ in synonyms:
-        setting = BROKER_SETTINGS[name]
+        setting = BROKER_SETTINGS.get(name)
+        if setting is None:  # one listener's own setting
+            continue
         value = setting.format(setting.effective_default)
         if value is not None:
             yield ConfigSynonym(name, None if setting.sensitive else value, ConfigSource.DEFAULT)
@@ -215,6 +221,13 @@ def _broker_entry(setting: Setting, layers: BrokerLayers) -> ConfigEntry:
     if synonyms:
         return _entry(name, setting, synonyms[0].value, synonyms[0].source, synonyms)
     return _entry(name, setting, None, ConfigSource.DEFAULT, synonyms)
+
+
+def _listener_entry(name: str, general: Setting, layers: BrokerLayers) -> ConfigEntry:
+    """An entry for one listener's own setting, behind which the general one stands. Shown as read-only, as in Kafka."""
+    synonyms = list(_broker_synonyms((Synonym(name), *(general.synonyms or (Synonym(general.name),))), layers))
+    first = synonyms[0]
+    return _entry(name, general, first.value, first.source, synonyms)._replace(read_only=True)
 
 
 def _set_names(layers: BrokerLayers) -> dict[str, None]:

@@ -25,6 +25,7 @@ from ottla.config.alter import (
     ResourceType,
     alter_incrementally,
     check_resource,
+    check_values,
     replace_all,
 )
 from ottla.config.broker_config import BrokerConfig
@@ -53,7 +54,10 @@ AlterConfigsAnswer = Sequence[KafkaError | None]
 def decide_alter_configs(
     view: MetadataView, alterations: Sequence[ConfigAlteration], config: BrokerConfig
 ) -> Decision[AlterConfigsAnswer]:
-    """Decide a whole request. The answer has one entry per alteration, in their order: None where it was done."""
+    """Decide a whole request; `config` are the broker's settings as of now.
+
+    The answer has one entry per alteration, in their order: None where it was done.
+    """
     times = Counter((alteration.resource_type, alteration.name) for alteration in alterations)
     answer: list[KafkaError | None] = []
     records: list[MetadataRecord] = []
@@ -71,11 +75,13 @@ def decide_alter_configs(
 
 def _alter(view: MetadataView, alteration: ConfigAlteration, config: BrokerConfig) -> list[MetadataRecord]:
     resource = check_resource(alteration.resource_type, alteration.name, view.node_id)
-    if resource.type is ResourceType.TOPIC:
+    current = view.configs(resource.type, resource.name)
+    changes = _changed_values(current, resource, alteration)
+    if resource.type is ResourceType.TOPIC and resource.name:
         check_topic_name(resource.name)
-        if view.topic(resource.name) is None:
-            raise UnknownTopicOrPartition(f"There is no topic '{resource.name}'.")
-    changes = _changed_values(view.configs(resource.type, resource.name), resource, alteration, config)
+    check_values(resource, current, changes, config)
+    if resource.type is ResourceType.TOPIC and view.topic(resource.name) is None:
+        raise UnknownTopicOrPartition(f"There is no topic '{resource.name}'.")
     records = config_records(resource.type, resource.name, changes)
     if MIN_INSYNC_REPLICAS in changes and view.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
         records += _clear_eligible_leaders(resource, changes)
@@ -83,19 +89,16 @@ def _alter(view: MetadataView, alteration: ConfigAlteration, config: BrokerConfi
 
 
 def _changed_values(
-    current: Mapping[str, str], resource: Resource, alteration: ConfigAlteration, config: BrokerConfig
+    current: Mapping[str, str], resource: Resource, alteration: ConfigAlteration
 ) -> dict[str, str | None]:
     if alteration.replaces:
-        keys = [key for key, _, _ in alteration.changes]
-        if len(set(keys)) != len(keys):
-            raise InvalidRequest("The request names a setting more than once.")
-        return replace_all(resource, current, {key: value for key, _, value in alteration.changes}, config)
+        return replace_all(resource, current, [(key, value) for key, _, value in alteration.changes])
     changes = []
     for key, operation, value in alteration.changes:
         if operation not in _OPERATIONS:
             raise InvalidRequest(f"{key}: there is no operation {operation}.")
         changes.append(ConfigChange(key, Operation(operation), value))
-    return alter_incrementally(resource, current, changes, config)
+    return alter_incrementally(resource, current, changes)
 
 
 def _clear_eligible_leaders(resource: Resource, changes: Mapping[str, str | None]) -> list[MetadataRecord]:

@@ -38,7 +38,8 @@ from ottla.broker.metadata.registration import (
 from ottla.broker.metadata.state import MetadataState
 from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
-from ottla.config.describe import BrokerLayers, ConfigEntry, describe_topic
+from ottla.config.current_config import CurrentConfig
+from ottla.config.describe import ConfigEntry, describe_topic
 from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
 from ottla.errors import PolicyViolation
@@ -86,7 +87,8 @@ class MetadataController:
         """`random_uuid` gives 16 random bytes with a UUID's version in them, anew at each call."""
         self._store = store
         self._identity = identity
-        self._config = config
+        self.settings = CurrentConfig(config)
+        """This broker's settings as of now; what was changed at run time stands in the metadata."""
         self._random_uuid = random_uuid
         self._max_record_bytes = config.integer("metadata.log.max.record.bytes.between.snapshots")
         self._state = MetadataState(identity.cluster_id, identity.node_id)
@@ -123,6 +125,7 @@ class MetadataController:
                 except DecodeError as error:
                     raise MetadataRefused(f"the metadata record at offset {offset} is damaged: {error}") from error
         self._state.take_changes()
+        self._take_settings()
 
     def begin(self) -> None:
         """Begin a new epoch. A new cluster gets its bootstrap records; a half-written transaction is called off."""
@@ -147,8 +150,9 @@ class MetadataController:
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Committed[CreateTopicsAnswer]:
         """Create topics. Raises `PolicyViolation` for a request that is too large as a whole."""
+        settings = self.settings.values
         placement = TopicPlacement(
-            self._config.num_partitions, self._config.default_replication_factor, self._identity.directory_id
+            settings.num_partitions, settings.default_replication_factor, self._identity.directory_id
         )
         decision = decide_create_topics(
             self._state,
@@ -161,20 +165,23 @@ class MetadataController:
 
     def auto_create_topics(self, names: Iterable[str]) -> Committed[CreateTopicsAnswer]:
         """Create topics that clients or coordinators miss, as the configuration says they are made."""
-        topics = [topic_to_create(name, self._config) for name in dict.fromkeys(names)]
+        topics = [topic_to_create(name, self.settings.values) for name in dict.fromkeys(names)]
         try:
             return self.create_topics(topics)
         except PolicyViolation as error:
             return Committed({topic.name: error for topic in topics}, None)
 
-    def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Return the settings that a topic with these overrides has, and where they come from."""
-        layers = BrokerLayers(
+    def config_layers(self) -> BrokerLayers:
+        """What the broker's settings come from, as of now."""
+        return BrokerLayers(
             self._config,
             self._state.configs(ResourceType.BROKER, str(self._identity.node_id)),
             self._state.configs(ResourceType.BROKER, ""),
         )
-        return describe_topic(layers, overrides)
+
+    def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Return the settings that a topic with these overrides has, and where they come from."""
+        return describe_topic(self.config_layers(), overrides)
 
     def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:
         """Delete topics by name or id."""
@@ -191,7 +198,7 @@ class MetadataController:
         self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Committed[AlterConfigsAnswer]:
         """Change settings of topics, brokers, groups and client metrics."""
-        decision = decide_alter_configs(self._state, alterations, self._config)
+        decision = decide_alter_configs(self._state, alterations, self.settings.values)
         return self._commit(decision, validate_only=validate_only)
 
     def next_producer_id(self) -> Committed[int]:
@@ -232,6 +239,8 @@ class MetadataController:
 
     def _announce(self) -> None:
         changes = self._state.take_changes()
+        if changes.reconfigures_all:
+            self._take_settings()
         if self._listener is None:
             return
         touched = self._state.topic_names() if changes.reconfigures_all else changes.reconfigured
@@ -239,6 +248,12 @@ class MetadataController:
         reconfigured = self._images(name for name in touched if name not in changes.created)
         if created or changes.deleted or reconfigured:
             self._listener.on_topics_changed(created, changes.deleted, reconfigured)
+
+    def _take_settings(self) -> None:
+        self.settings.change(
+            self._state.configs(ResourceType.BROKER, str(self._identity.node_id)),
+            self._state.configs(ResourceType.BROKER, ""),
+        )
 
     def _images(self, names: Iterable[str]) -> list[TopicImage]:
         return [topic for name in list(names) if (topic := self._state.topic(name)) is not None]
