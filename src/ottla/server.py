@@ -94,7 +94,6 @@ class Server:
             self._metadata.load()
             self._metadata.begin()
             self._broker = Broker(
-                config=self.config,
                 log=self._log,
                 metadata=self._metadata,
                 membership=self._membership,

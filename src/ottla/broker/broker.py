@@ -17,7 +17,7 @@ from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSession
 from ottla.broker.fetching import Fetching, FetchPlan, Reply
 from ottla.broker.metadata.controller import MetadataController
 from ottla.broker.metadata.features import SUPPORTED_FEATURES, FeatureRange
-from ottla.broker.metadata.image import ConfigResourceType, MetadataView, TopicImage
+from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
@@ -59,14 +59,12 @@ class Broker:
     def __init__(
         self,
         *,
-        config: BrokerConfig,
         log: RecordLog,
         metadata: MetadataController,
         membership: Membership,
         timers: Timers,
         clock: Clock,
     ) -> None:
-        self.config = config
         self.metadata = metadata
         self.membership = membership
         self.clock = clock
@@ -74,10 +72,10 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             clock,
             partial(Random().randint, 1, MAX_SESSION_ID),
-            slots=config.integer("max.incremental.fetch.session.cache.slots"),
+            slots=self.config.integer("max.incremental.fetch.session.cache.slots"),
         )
         self._log = log
-        self._fetch_max_bytes = config.fetch_max_bytes
+        self._fetch_max_bytes = self.config.fetch_max_bytes
         self._topics: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
         self._purgatory: Purgatory[TopicPartition] = Purgatory(timers)
@@ -86,6 +84,11 @@ class Broker:
         metadata.listen(self)
 
     # -- who we are -----------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> BrokerConfig:
+        """This broker's settings as of now, with what was changed at run time."""
+        return self.metadata.settings.values
 
     @property
     def image(self) -> MetadataView:
@@ -157,15 +160,12 @@ class Broker:
             if topic is not None:
                 config = self.log_config(image)
                 for partition in topic.partitions:
-                    partition.configure(config)
+                    if partition.config != config:
+                        partition.configure(config)
 
     def log_config(self, image: TopicImage) -> LogConfig:
         """The settings of a topic: its own, else those of this broker, of all brokers, of the configuration."""
-        dynamic = {
-            **self.image.configs(ConfigResourceType.BROKER, ""),
-            **self.image.configs(ConfigResourceType.BROKER, str(self.node_id)),
-        }
-        return LogConfig.resolve(self.config, dynamic, image.configs)
+        return self.metadata.settings.log_config(image.configs)
 
     def _add_topic(self, image: TopicImage, stored: set[TopicPartition] | frozenset[TopicPartition]) -> None:
         """Make a topic's partitions, or those that it gained. `stored` are logs that need not be created."""
@@ -216,9 +216,10 @@ class Broker:
 
         Raises `InvalidTopicException` for internal topics, and as `partition` and `Partition.delete_records`.
         """
+        partition = self.partition(topic, number)
         if topic in INTERNAL_TOPICS:
             raise InvalidTopicException(f"records of {topic} are the broker's own")
-        log_start_offset = self.partition(topic, number).delete_records(before_offset)
+        log_start_offset = partition.delete_records(before_offset)
         self._purgatory.wake(TopicPartition(topic, number))
         return log_start_offset
 

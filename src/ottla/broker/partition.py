@@ -175,7 +175,7 @@ class Partition:
 
         Raises `PolicyViolation` for a topic that is only compacted, `OffsetOutOfRange` above the high watermark.
         """
-        if "delete" not in self.config.cleanup_policy:
+        if self.config.cleanup_policy == {"compact"}:
             raise PolicyViolation("records of a compacted topic are not deleted by offset")
         if before_offset == HIGH_WATERMARK:
             before_offset = self.offsets().high_watermark

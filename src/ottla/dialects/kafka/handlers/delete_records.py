@@ -1,4 +1,8 @@
-"""DeleteRecords v0 to v2: let the records below an offset go, for each partition asked about."""
+"""DeleteRecords v0 to v2: let the records below an offset go, for each partition asked about.
+
+A partition that stands twice gets one row, by what was asked last; the timeout does not matter, since nobody but this
+broker has the records.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,14 @@ from ottla.protocol.messages.delete_records import (
 
 
 def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+    asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            asked.setdefault(topic.name, {})[partition.partition_index] = partition
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name, partitions=[_row(context, topic.name, asked) for asked in topic.partitions]
-            )
-            for topic in request.topics
+            DeleteRecordsTopicResult(name=name, partitions=[_row(context, name, one) for one in partitions.values()])
+            for name, partitions in asked.items()
         ]
     )
 
