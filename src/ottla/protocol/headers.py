@@ -8,8 +8,10 @@ out of range is not its affair.
 
 from __future__ import annotations
 
-from struct import Struct as Layout
-from typing import Final, NamedTuple
+from typing import Final
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
+from mypy_extensions import i64
 
 from ottla.protocol.apis import API
 from ottla.protocol.codec import encode_parts
@@ -18,17 +20,26 @@ from ottla.protocol.schema import Message, Span
 
 Part = bytes | memoryview | Span
 
-_REQUEST: Final = Layout(">hhih")
-_CORRELATION_ID: Final = Layout(">i")
+LEAST_BYTES: Final = 10
+"""Key, version, correlation id, and the length of the client id."""
+USUAL_BYTES: Final = 128
+"""Most headers are not longer; that much is looked at before more is copied."""
+CORRELATION_ID_BYTES: Final = 4
 
 
-class RequestHeader(NamedTuple):
+class RequestHeader:
     """A request's header, whatever its version."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    def __repr__(self) -> str:
+        return f"RequestHeader({self.api_key}, {self.api_version}, {self.correlation_id}, {self.client_id!r})"
 
 
 def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
@@ -37,81 +48,104 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
     A client id that is null comes back as the empty one, as Kafka's brokers take it.
     Raises `DecodeError` for an API key that does not exist and for a frame that ends too early.
     """
-    if len(frame) < _REQUEST.size:
+    head = bytes(frame[:USUAL_BYTES])
+    if len(head) < LEAST_BYTES:
         raise DecodeError("a request that ends within its header")
-    api_key, api_version, correlation_id, length_bytes = _REQUEST.unpack_from(frame)
+    api_key = int(read_i16_be(head, 0))
+    api_version = int(read_i16_be(head, 2))
+    length_bytes = i64(read_i16_be(head, 8))
     api = API.get(api_key)
     if api is None:
         raise DecodeError(f"there is no API with key {api_key}")
-    position = _REQUEST.size
-    client_id = ""
-    if length_bytes >= 0:
-        end = position + length_bytes
-        if end > len(frame):
-            raise DecodeError("a request that ends within its client id")
-        client_id = str(frame[position:end], "utf-8", "replace")
-        position = end
-    if api_version >= api.flexible_from:
-        position = _skip_tags(frame, position)
-    return RequestHeader(api_key, api_version, correlation_id, client_id), position
+    end: i64 = LEAST_BYTES + max(length_bytes, 0)
+    if end > len(frame):
+        raise DecodeError("a request that ends within its client id")
+    if end >= USUAL_BYTES:
+        head = bytes(frame[: end + 1])
+    client_id = head[LEAST_BYTES:end].decode("utf-8", "replace")
+    header = RequestHeader(api_key, api_version, int(read_i32_be(head, 4)), client_id)
+    if api_version < api.flexible_from:
+        return header, int(end)
+    if end < len(head) and head[end] == 0:
+        return header, int(end + 1)
+    return header, _after_tags(frame, int(end))
 
 
-def _skip_tags(frame: memoryview, position: int) -> int:
-    if position < len(frame) and frame[position] == 0:
-        return position + 1
-    reader = Reader(frame[position:], 0)
+def _after_tags(frame: memoryview, position: int) -> int:
+    reader = Reader(frame, position)
     try:
         reader.skip_tags()
     except IndexError:
         raise DecodeError("a header that ends within its tagged fields") from None
-    return position + reader.position
+    return reader.absolute_position
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
     """Return a request's header in the version that goes with the API's."""
-    is_flexible = header.api_version >= API[header.api_key].flexible_from
-    tail = b"\x00" if is_flexible else b""
+    writer = BytesWriter()
+    write_i16_be(writer, header.api_key)
+    write_i16_be(writer, header.api_version)
+    write_i32_be(writer, header.correlation_id)
     if header.client_id is None:
-        return _REQUEST.pack(header.api_key, header.api_version, header.correlation_id, -1) + tail
-    client_id = header.client_id.encode("utf-8")
-    if len(client_id) > MAX_STRING_BYTES:
-        raise EncodeError(f"a client id of {len(client_id)} bytes")
-    return _REQUEST.pack(header.api_key, header.api_version, header.correlation_id, len(client_id)) + client_id + tail
+        write_i16_be(writer, -1)
+    else:
+        client_id = header.client_id.encode("utf-8")
+        if len(client_id) > MAX_STRING_BYTES:
+            raise EncodeError(f"a client id of {len(client_id)} bytes")
+        write_i16_be(writer, len(client_id))
+        writer.write(client_id)
+    if header.api_version >= API[header.api_key].flexible_from:
+        writer.append(0)
+    return writer.getvalue()
 
 
 def decode_response_header(frame: memoryview, header_version: int) -> tuple[int, int]:
     """Return the correlation id and the position of the body. Raises `DecodeError` for a frame that ends too early."""
-    if len(frame) < _CORRELATION_ID.size:
+    head = bytes(frame[: CORRELATION_ID_BYTES + 1])
+    if len(head) < CORRELATION_ID_BYTES + (header_version > 0):
         raise DecodeError("a response that ends within its header")
-    correlation_id: int = _CORRELATION_ID.unpack_from(frame)[0]
+    correlation_id = int(read_i32_be(head, 0))
     if header_version == 0:
-        return correlation_id, _CORRELATION_ID.size
-    return correlation_id, _skip_tags(frame, _CORRELATION_ID.size)
+        return correlation_id, CORRELATION_ID_BYTES
+    if head[CORRELATION_ID_BYTES] == 0:
+        return correlation_id, CORRELATION_ID_BYTES + 1
+    return correlation_id, _after_tags(frame, CORRELATION_ID_BYTES)
 
 
 def encode_response_header(correlation_id: int, header_version: int) -> bytes:
-    packed = _CORRELATION_ID.pack(correlation_id)
-    return packed + b"\x00" if header_version else packed
+    """Return a response's header. Which version goes with the API's is told by `Api.response_header_version`."""
+    writer = BytesWriter()
+    write_i32_be(writer, correlation_id)
+    if header_version > 0:
+        writer.append(0)
+    return writer.getvalue()
 
 
 def encode_request_frame(header: RequestHeader, request: Message) -> list[Part]:
-    """Return a whole frame, size first, as parts for one gathered write."""
-    return _frame(encode_request_header(header), encode_parts(request, header.api_version))
+    """Return a whole frame, size first, as parts for one gathered write: records uncopied, all else merged."""
+    body = encode_parts(request, header.api_version)
+    front = encode_request_header(header)
+    return _frame(front, body)
 
 
 def encode_response_frame(api_key: int, api_version: int, correlation_id: int, response: Message) -> list[Part]:
     """Return a whole frame, size first, as parts for one gathered write: records uncopied, all else merged."""
-    header_version = API[api_key].response_header_version(api_version)
-    return _frame(encode_response_header(correlation_id, header_version), encode_parts(response, api_version))
+    body = encode_parts(response, api_version)
+    front = encode_response_header(correlation_id, API[api_key].response_header_version(api_version))
+    return _frame(front, body)
 
 
 def _frame(header: bytes, body: list[Part]) -> list[Part]:
     size_bytes = len(header)
     for part in body:
         size_bytes += part_size_bytes(part)
-    front = _CORRELATION_ID.pack(size_bytes) + header
-    if body and isinstance(body[0], bytes):
-        body[0] = front + body[0]
+    front = BytesWriter()
+    write_i32_be(front, size_bytes)
+    front.write(header)
+    first = body[0] if body else None
+    if isinstance(first, bytes):
+        front.write(first)
+        body[0] = front.getvalue()
     else:
-        body.insert(0, front)
+        body.insert(0, front.getvalue())
     return body
