@@ -13,7 +13,7 @@ from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.session import Peer
 from ottla.protocol.schema import Message
 from ottla.testing.clock import ManualClock
-from tests.broker.metadata.harness import MemoryStore, config, start
+from tests.broker.metadata.harness import MemoryStore, start
 from tests.storage.harness import start_manager
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -29,7 +29,6 @@ class Bench:
         membership = LocalMembership(1)
         membership.advertise(LISTENER, "localhost", 9092)
         self.broker = Broker(
-            config=config(**settings),
             log=start_manager(directory),
             metadata=self.controller,
             membership=membership,
