@@ -51,7 +51,7 @@ class MetaProperties:
 class LogDirectory:
     """One log directory. `was_clean` tells how the last broker left it."""
 
-    __slots__ = ("_filesystem", "_lock", "broker_epoch", "meta", "path", "was_clean")
+    __slots__ = ("_filesystem", "_lock", "broker_epoch", "meta", "partition_count", "path", "was_clean")
 
     def __init__(self, filesystem: FileSystem, path: str) -> None:
         self.path = path
@@ -59,6 +59,8 @@ class LogDirectory:
         self.was_clean = False
         self.broker_epoch = NO_BROKER_EPOCH
         """The epoch that the last broker wrote into its clean-shutdown file, -1 when unknown."""
+        self.partition_count = 0
+        """Partitions that the manager keeps here."""
         self._filesystem = filesystem
         self._lock: Lock | None = None
 

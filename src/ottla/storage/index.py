@@ -48,7 +48,16 @@ class TimestampPosition(NamedTuple):
 class OffsetIndex:
     """Last offset of a batch to its file position, for one segment."""
 
-    __slots__ = ("_base_offset", "_entries", "_filesystem", "_is_dirty", "max_entries", "path")
+    __slots__ = (
+        "_base_offset",
+        "_count",
+        "_entries",
+        "_filesystem",
+        "_is_dirty",
+        "_last_offset",
+        "max_entries",
+        "path",
+    )
 
     def __init__(self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int) -> None:
         self.path = path
@@ -57,9 +66,11 @@ class OffsetIndex:
         self._base_offset = base_offset
         self._entries = bytearray()
         self._is_dirty = False
+        self._count = 0
+        self._last_offset = base_offset
 
     def __len__(self) -> int:
-        return len(self._entries) // _OFFSET_ENTRY.size
+        return self._count
 
     def __getitem__(self, slot: int) -> OffsetPosition:
         relative_offset, position = _OFFSET_ENTRY.unpack_from(self._entries, slot * _OFFSET_ENTRY.size)
@@ -67,20 +78,22 @@ class OffsetIndex:
 
     @property
     def is_full(self) -> bool:
-        return len(self) >= self.max_entries
+        return self._count >= self.max_entries
 
     @property
     def last_offset(self) -> int:
         """Offset of the last entry; the base offset when there is none."""
-        return self[len(self) - 1].offset if self._entries else self._base_offset
+        return self._last_offset
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry. Raises `ValueError` when there is no room left or the offset does not rise."""
-        if self.is_full:
+        if self._count >= self.max_entries:
             raise ValueError(f"{self.path} has no room for offset {offset}")
-        if self._entries and offset <= self.last_offset:
-            raise ValueError(f"{self.path}: offset {offset} is not above {self.last_offset}")
+        if self._count and offset <= self._last_offset:
+            raise ValueError(f"{self.path}: offset {offset} is not above {self._last_offset}")
         self._entries += _OFFSET_ENTRY.pack(offset - self._base_offset, position)
+        self._count += 1
+        self._last_offset = offset
         self._is_dirty = True
 
     def lookup(self, offset: int) -> OffsetPosition:
@@ -124,12 +137,14 @@ class OffsetIndex:
             kept -= 1
         del self._entries[kept * _OFFSET_ENTRY.size :]
         self._is_dirty = True
+        self._note_entries()
 
     def load(self) -> None:
         """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
         data = self._filesystem.read(self.path)
         self._entries = bytearray(data[: len(data) - len(data) % _OFFSET_ENTRY.size])
         self._is_dirty = False
+        self._note_entries()
         if len(data) % _OFFSET_ENTRY.size:
             raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {_OFFSET_ENTRY.size}")
         self.check_sane()
@@ -144,17 +159,24 @@ class OffsetIndex:
     def clear(self) -> None:
         self._entries.clear()
         self._is_dirty = True
+        self._note_entries()
 
     def unload(self) -> None:
         """Give the memory back; `load` brings the entries again."""
         self._entries = bytearray()
         self._is_dirty = False
+        self._note_entries()
 
     def store(self) -> None:
         """Bring the file up to date."""
         if self._is_dirty or not self._filesystem.exists(self.path):
             self._filesystem.write(self.path, self._entries)
             self._is_dirty = False
+
+    def _note_entries(self) -> None:
+        """Work out what `append` compares with."""
+        self._count = len(self._entries) // _OFFSET_ENTRY.size
+        self._last_offset = self[self._count - 1].offset if self._count else self._base_offset
 
     def entries(self) -> list[OffsetPosition]:
         return [self[slot] for slot in range(len(self))]
@@ -163,7 +185,7 @@ class OffsetIndex:
 class TimeIndex:
     """Largest timestamp so far to the offset that brought it, for one segment."""
 
-    __slots__ = ("_base_offset", "_entries", "_filesystem", "_is_dirty", "max_entries", "path")
+    __slots__ = ("_base_offset", "_count", "_entries", "_filesystem", "_is_dirty", "_last", "max_entries", "path")
 
     def __init__(self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int) -> None:
         self.path = path
@@ -172,9 +194,11 @@ class TimeIndex:
         self._base_offset = base_offset
         self._entries = bytearray()
         self._is_dirty = False
+        self._count = 0
+        self._last = TimestampPosition(NO_TIMESTAMP_MS, base_offset)
 
     def __len__(self) -> int:
-        return len(self._entries) // _TIME_ENTRY.size
+        return self._count
 
     def __getitem__(self, slot: int) -> TimestampPosition:
         timestamp_ms, relative_offset = _TIME_ENTRY.unpack_from(self._entries, slot * _TIME_ENTRY.size)
@@ -183,27 +207,28 @@ class TimeIndex:
     @property
     def is_full(self) -> bool:
         """One slot is kept free for the entry that a roll adds."""
-        return len(self) >= self.max_entries - 1
+        return self._count >= self.max_entries - 1
 
     @property
     def last_entry(self) -> TimestampPosition:
-        if not self._entries:
-            return TimestampPosition(NO_TIMESTAMP_MS, self._base_offset)
-        return self[len(self) - 1]
+        """The newest entry; (-1, base offset) when there is none."""
+        return self._last
 
     def maybe_append(self, timestamp_ms: int, offset: int, *, use_last_slot: bool = False) -> None:
         """Add an entry when the timestamp is above the last one.
 
         Raises `ValueError` when there is no room left or the offset falls.
         """
-        if not use_last_slot and self.is_full:
+        if not use_last_slot and self._count >= self.max_entries - 1:
             raise ValueError(f"{self.path} has no room for timestamp {timestamp_ms}")
-        last = self.last_entry
-        if timestamp_ms <= last.timestamp_ms:
+        last_timestamp_ms, last_offset = self._last
+        if timestamp_ms <= last_timestamp_ms:
             return
-        if self._entries and offset < last.offset:
-            raise ValueError(f"{self.path}: offset {offset} is below {last.offset}")
+        if self._count and offset < last_offset:
+            raise ValueError(f"{self.path}: offset {offset} is below {last_offset}")
         self._entries += _TIME_ENTRY.pack(timestamp_ms, offset - self._base_offset)
+        self._count += 1
+        self._last = TimestampPosition(timestamp_ms, offset)
         self._is_dirty = True
 
     def lookup(self, timestamp_ms: int) -> TimestampPosition:
@@ -224,12 +249,14 @@ class TimeIndex:
             kept -= 1
         del self._entries[kept * _TIME_ENTRY.size :]
         self._is_dirty = True
+        self._note_entries()
 
     def load(self) -> None:
         """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
         data = self._filesystem.read(self.path)
         self._entries = bytearray(data[: len(data) - len(data) % _TIME_ENTRY.size])
         self._is_dirty = False
+        self._note_entries()
         if len(data) % _TIME_ENTRY.size:
             raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {_TIME_ENTRY.size}")
         self.check_sane()
@@ -247,17 +274,24 @@ class TimeIndex:
     def clear(self) -> None:
         self._entries.clear()
         self._is_dirty = True
+        self._note_entries()
 
     def unload(self) -> None:
         """Give the memory back; `load` brings the entries again."""
         self._entries = bytearray()
         self._is_dirty = False
+        self._note_entries()
 
     def store(self) -> None:
         """Bring the file up to date."""
         if self._is_dirty or not self._filesystem.exists(self.path):
             self._filesystem.write(self.path, self._entries)
             self._is_dirty = False
+
+    def _note_entries(self) -> None:
+        """Work out what `maybe_append` compares with."""
+        self._count = len(self._entries) // _TIME_ENTRY.size
+        self._last = self[self._count - 1] if self._count else TimestampPosition(NO_TIMESTAMP_MS, self._base_offset)
 
     def entries(self) -> list[TimestampPosition]:
         return [self[slot] for slot in range(len(self))]

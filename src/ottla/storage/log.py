@@ -113,8 +113,11 @@ class FlushWork:
         """Have a small file replaced first."""
         self._replacements.append((path, data))
 
-    def run(self) -> None:
-        """Sync everything. Raises `OSError`."""
+    def run(self, synced: set[str] | None = None) -> None:
+        """Sync everything. Raises `OSError`.
+
+        `synced` are directories that need no sync any more; those that got one are added.
+        """
         for path, data in self._replacements:
             self._filesystem.replace(path, data)
         for _, file in self._files:
@@ -122,7 +125,10 @@ class FlushWork:
         for path in self._new_files:
             self._filesystem.sync_file(path)
         for path in self._directories:
-            self._filesystem.sync_directory(path)
+            if synced is None or path not in synced:
+                self._filesystem.sync_directory(path)
+                if synced is not None:
+                    synced.add(path)
 
     def release(self) -> None:
         for segment_file, _ in self._files:
@@ -194,7 +200,7 @@ class PartitionLog:
         self._unflushed: list[Segment] = []
         self._has_new_names = False
         self._has_new_epoch = False
-        self._warm: deque[Segment] = deque()
+        self._warm: list[Segment] = []
         self.active = segments[-1]
         self._segment_bytes = 0
         self._flush_messages = 0
@@ -381,7 +387,6 @@ class PartitionLog:
             new = Segment(host.filesystem, host.open_files, self.directory, self.log_end_offset, self.config)
             new.created_ms = host.clock.wall_ms()
             new.file.get()
-            new.store_indexes()
         except OSError as error:
             raise KafkaStorageError(f"{self.partition}: no new segment: {error.strerror}") from error
         self._segments.append(new)
@@ -491,7 +496,7 @@ class PartitionLog:
         if segment.has_indexes or segment is self.active:
             return
         if len(self._warm) >= _WARM_SEGMENTS:
-            coldest = self._warm.popleft()
+            coldest = self._warm.pop(0)
             if coldest is not self.active:
                 coldest.unload_indexes()
         self._warm.append(segment)

@@ -138,8 +138,9 @@ class LogManager:
         clean-shutdown file: its logs are checked at the next start.
         """
         is_whole = not self._flusher.running
+        synced: set[str] = set()  # no names are made while we stop, so each directory needs one sync
         for log in self._logs.values():
-            is_whole = self._flush_now(log) and is_whole
+            is_whole = self._flush_now(log, synced) and is_whole
         try:
             for log in self._logs.values():
                 log.close()
@@ -179,12 +180,12 @@ class LogManager:
             directory.write_checkpoint(LOG_START_OFFSETS, log_start_offsets)
             directory.write_checkpoint(HIGH_WATERMARKS, high_watermarks)
 
-    def _flush_now(self, log: PartitionLog) -> bool:
+    def _flush_now(self, log: PartitionLog, synced: set[str]) -> bool:
         """Flush a log on this thread; False when that failed or had failed before."""
         if log.failure is None and log.has_unflushed:
             work = log.begin_flush()
             try:
-                work.run()
+                work.run(synced)
             except OSError as error:
                 log.end_flush(work, error)
             else:
@@ -207,6 +208,7 @@ class LogManager:
             place.recovery_point = recovery_points.get(partition, 0)
             place.log_start_offset = log_start_offsets.get(partition, 0)
             self._places[partition] = place
+            directory.partition_count += 1
 
     def _read_topic_id(self, directory: LogDirectory, partition: TopicPartition) -> TopicId:
         """Read `partition.metadata`; a missing or damaged one is the zero id, which `create` replaces."""
@@ -237,15 +239,13 @@ class LogManager:
 
     def _make_place(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> _Place:
         """Make the directory of a new partition where the fewest are. Its first flush makes it durable."""
-        loads = {id(directory): 0 for directory in self.directories}
-        for place in self._places.values():
-            loads[id(place.directory)] += 1
-        directory = min(self.directories, key=lambda candidate: loads[id(candidate)])
+        directory = min(self.directories, key=lambda candidate: candidate.partition_count)
         path = directory.partition_path(partition)
         self._host.filesystem.make_directory(path)
         self._write_topic_id(path, topic_id)
         place = _Place(directory, topic_id, config)
         place.is_new = True
+        directory.partition_count += 1
         return place
 
     def _write_topic_id(self, path: str, topic_id: TopicId) -> None:
@@ -273,6 +273,7 @@ class LogManager:
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
         del self._places[partition]
+        place.directory.partition_count -= 1
         return target
 
     def open_metadata_log(self, directory: LogDirectory, config: LogConfig, log_start_offset: int) -> PartitionLog:

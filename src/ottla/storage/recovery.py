@@ -17,6 +17,7 @@ Invariants of a partition's directory, which the code that writes keeps and this
 
 from __future__ import annotations
 
+import logging
 from typing import Final, NamedTuple
 
 from ottla.config.log_config import LogConfig
@@ -43,6 +44,8 @@ from ottla.storage.segment import (
     format_offset,
     walk_batches,
 )
+
+_log = logging.getLogger(__name__)
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -208,6 +211,9 @@ class _Loader:
         for place, segment in enumerate(checked):
             removed = recover_segment(segment, self._producers, self._epochs)
             if removed:
+                _log.warning(
+                    "log cut", extra={"partition": str(self._partition), "bytes": removed, "end": segment.next_offset}
+                )
                 segment.file.get().sync()
                 self._remove(self._segments[slot + place + 1 :])
                 del self._segments[slot + place + 1 :]
@@ -222,7 +228,6 @@ class _Loader:
         self._producers.clear()
         segment = self._new_segment(offset)
         segment.file.get()
-        segment.store_indexes()
         self._segments = [segment]
 
     def _remove(self, segments: list[Segment]) -> None:
@@ -249,8 +254,8 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
                     epochs.replay(batch.partition_leader_epoch, batch.base_offset)
                 _learn(producers, segment, batch)
             segment.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms)
-    except (KafkaError, ValueError):
-        pass  # what was noted so far is what stays
+    except (KafkaError, ValueError) as error:
+        _log.warning("segment cut at a bad batch", extra={"segment": segment.path, "reason": str(error)})
     segment.time_index.maybe_append(segment.max_timestamp_ms, segment.offset_of_max_timestamp, use_last_slot=True)
     segment.forget_tail()
     segment.store_indexes()
