@@ -5,9 +5,12 @@ Decided by looking, not by remembering: a compiled module's file is a shared lib
 
 from __future__ import annotations
 
+import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from typing import Final, Literal
+
+from ottla._version import __version__
 
 BuildKind = Literal["compiled", "pure"]
 
@@ -22,3 +25,9 @@ def build_kind(witness: str = WITNESS) -> BuildKind:
     if origin is not None and origin.endswith(tuple(EXTENSION_SUFFIXES)):
         return "compiled"
     return "pure"
+
+
+def version_line() -> str:
+    """Version, build and Python, as `ottla --version` says them."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"ottla {__version__} ({build_kind()} build, Python {python})"

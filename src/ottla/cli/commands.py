@@ -52,7 +52,7 @@ class Commands(click.Group):
 
 def _show_version(ctx: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
     if is_asked:
-        from ottla.cli.main import version_line
+        from ottla._build import version_line
 
         click.echo(version_line())
         ctx.exit()

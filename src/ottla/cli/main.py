@@ -18,20 +18,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.exit(serve(words[1:]))
     if words in (["--version"], ["-V"]):
+        from ottla._build import version_line
+
         sys.stdout.write(version_line() + "\n")
         sys.exit(0)
     from ottla.cli.commands import cli
 
     cli.main(words, prog_name="ottla")
-
-
-def version_line() -> str:
-    """Version, build and Python, as `ottla --version` says them."""
-    from ottla._build import build_kind
-    from ottla._version import __version__
-
-    python = ".".join(map(str, sys.version_info[:3]))
-    return f"ottla {__version__} ({build_kind()} build, Python {python})"
 
 
 if __name__ == "__main__":
