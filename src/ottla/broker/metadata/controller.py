@@ -171,17 +171,9 @@ class MetadataController:
         except PolicyViolation as error:
             return Committed({topic.name: error for topic in topics}, None)
 
-    def config_layers(self) -> BrokerLayers:
-        """What the broker's settings come from, as of now."""
-        return BrokerLayers(
-            self._config,
-            self._state.configs(ResourceType.BROKER, str(self._identity.node_id)),
-            self._state.configs(ResourceType.BROKER, ""),
-        )
-
     def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
         """Return the settings that a topic with these overrides has, and where they come from."""
-        return describe_topic(self.config_layers(), overrides)
+        return describe_topic(self.settings.layers, overrides)
 
     def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:
         """Delete topics by name or id."""

@@ -9,16 +9,20 @@ from typing import Final, NamedTuple
 
 from ottla.dialects.kafka.answers import Handler
 from ottla.dialects.kafka.handlers import (
+    alter_configs,
     api_versions,
     create_partitions,
     create_topics,
     delete_records,
     delete_topics,
     describe_cluster,
+    describe_configs,
     describe_topic_partitions,
     fetch,
     find_coordinator,
+    incremental_alter_configs,
     init_producer_id,
+    list_config_resources,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -55,7 +59,11 @@ HANDLERS: Final[dict[ApiKey, Handler]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.SASL_AUTHENTICATE: sasl_authenticate.handle,
     ApiKey.CREATE_PARTITIONS: create_partitions.handle,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+    ApiKey.ALTER_CONFIGS: alter_configs.handle,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.handle,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
 }
 """Every served API but ApiVersions, which is made from this."""

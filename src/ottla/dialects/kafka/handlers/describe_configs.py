@@ -1,0 +1,141 @@
+"""DescribeConfigs v1 to v4: the settings of topics, brokers, groups and client metrics, and where they come from.
+
+What stands in a description is decided by `ottla.config.describe`; here is which resource is meant and whether it is
+there. Groups and client metrics need not exist to have settings. Our loggers have no levels of their own to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ottla.broker.broker import Broker
+from ottla.broker.metadata.topic_names import check_topic_name
+from ottla.config.alter import ResourceType
+from ottla.config.describe import (
+    ConfigEntry,
+    describe_broker,
+    describe_broker_default,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+    documented,
+)
+from ottla.config.setting import Scope
+from ottla.dialects.kafka.answers import RequestContext
+from ottla.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
+from ottla.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+SCOPES: Final[Mapping[ResourceType, Scope]] = {
+    ResourceType.TOPIC: Scope.TOPIC,
+    ResourceType.BROKER: Scope.BROKER,
+    ResourceType.BROKER_LOGGER: Scope.BROKER,
+    ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
+    ResourceType.GROUP: Scope.GROUP,
+}
+
+
+def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[_result(resource, request, context.broker) for resource in request.resources]
+    )
+
+
+def _result(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, broker: Broker
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        kind = _resource_type(resource.resource_type)
+        entries = _DESCRIBERS[kind](resource, broker)
+    except KafkaError as error:
+        result.error_code = error.code
+        result.error_message = error.message or ""
+        return result
+    if request.include_documentation:
+        entries = documented(entries, SCOPES[kind])
+    result.configs = [_row(entry, request) for entry in entries]
+    return result
+
+
+def _row(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source) for one in synonyms],
+        config_type=entry.config_type,
+        documentation=entry.documentation,
+    )
+
+
+def _resource_type(number: int) -> ResourceType:
+    try:
+        return ResourceType(number)
+    except ValueError:
+        raise InvalidRequest(f"Resources of type {number} have no settings.") from None
+
+
+def _topic(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
+    check_topic_name(resource.resource_name)
+    topic = broker.image.topic(resource.resource_name)
+    if topic is None:
+        raise UnknownTopicOrPartition
+    return describe_topic(broker.metadata.settings.layers, topic.configs, resource.configuration_keys)
+
+
+def _broker(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
+    layers = broker.metadata.settings.layers
+    if not resource.resource_name:
+        return describe_broker_default(layers, resource.configuration_keys)
+    _check_this_broker(resource, broker)
+    return describe_broker(layers, resource.configuration_keys)
+
+
+def _loggers(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
+    _check_this_broker(resource, broker)
+    return []
+
+
+def _check_this_broker(resource: DescribeConfigsResource, broker: Broker) -> None:
+    if resource.resource_name != str(broker.node_id):
+        raise InvalidRequest(f"This is broker {broker.node_id}, not {resource.resource_name!r}.")
+
+
+def _client_metrics(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
+    overrides = _named_overrides(ResourceType.CLIENT_METRICS, resource, broker)
+    return describe_client_metrics(broker.metadata.settings.layers, overrides, resource.configuration_keys)
+
+
+def _group(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
+    overrides = _named_overrides(ResourceType.GROUP, resource, broker)
+    return describe_group(broker.metadata.settings.layers, overrides, resource.configuration_keys)
+
+
+def _named_overrides(
+    resource_type: ResourceType, resource: DescribeConfigsResource, broker: Broker
+) -> Mapping[str, str]:
+    if not resource.resource_name:
+        raise InvalidRequest("The resource has no name.")
+    return broker.image.configs(resource_type, resource.resource_name)
+
+
+_DESCRIBERS: Final[Mapping[ResourceType, Callable[[DescribeConfigsResource, Broker], list[ConfigEntry]]]] = {
+    ResourceType.TOPIC: _topic,
+    ResourceType.BROKER: _broker,
+    ResourceType.BROKER_LOGGER: _loggers,
+    ResourceType.CLIENT_METRICS: _client_metrics,
+    ResourceType.GROUP: _group,
+}

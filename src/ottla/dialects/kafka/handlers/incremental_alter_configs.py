@@ -1,0 +1,49 @@
+"""IncrementalAlterConfigs v0 and v1: set, delete, append to and subtract from single settings (KIP-339)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.broker.metadata.alter_configs import ConfigAlteration
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.kafka.durable import when_durable
+from ottla.errors import KafkaError
+from ottla.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+def handle(
+    request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse | LaterAnswer:
+    alterations = [
+        ConfigAlteration(
+            resource.resource_type,
+            resource.resource_name,
+            [(config.name, config.config_operation, config.value) for config in resource.configs],
+        )
+        for resource in request.resources
+    ]
+    committed = context.broker.metadata.alter_configs(alterations, validate_only=request.validate_only)
+    return when_durable(
+        committed.ticket,
+        _response(request, committed.answer),
+        lambda error: _response(request, [error] * len(request.resources)),
+    )
+
+
+def _response(
+    request: IncrementalAlterConfigsRequest, outcomes: Sequence[KafkaError | None]
+) -> IncrementalAlterConfigsResponse:
+    response = IncrementalAlterConfigsResponse()
+    for resource, error in zip(request.resources, outcomes, strict=True):
+        row = AlterConfigsResourceResponse(
+            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        if error is not None:
+            row.error_code = error.code
+            row.error_message = str(error)
+        response.responses.append(row)
+    return response
