@@ -14,7 +14,7 @@ from ottla.client.cluster import TopicInfo
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
 from ottla.client.offsets import OffsetAndTimestamp
 from ottla.clock import SystemClock
-from ottla.errors import KafkaError, TopicAlreadyExists
+from ottla.errors import KafkaError, TopicAlreadyExists, UnsupportedVersion
 from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_OFFSET, TopicPartition, format_uuid
 
 
@@ -135,7 +135,10 @@ def describe(names: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
 
 async def _own_settings(admin: Admin, known: Sequence[TopicInfo]) -> dict[str, dict[str, ConfigEntry]]:
     """Return the settings that were made on the topics themselves."""
-    answers = await admin.describe_configs([ConfigResource.topic(topic.name) for topic in known]) if known else {}
+    try:
+        answers = await admin.describe_configs([ConfigResource.topic(topic.name) for topic in known]) if known else {}
+    except UnsupportedVersion:
+        return {}  # a cluster that does not tell; the rest of the answer stands
     return {
         resource.name: {name: entry for name, entry in answer.items() if entry.source is ConfigSource.TOPIC}
         for resource, answer in answers.items()

@@ -1,0 +1,298 @@
+"""The client for scripts: the same producer, consumer and admin without an event loop of one's own.
+
+    with Producer("localhost:9092") as producer:
+        producer.send("orders", "value")
+
+    with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
+        consumer.assign_topics("orders")
+        for record in consumer:
+            print(record.value)
+
+Everything runs on one loop in a thread that all objects share and that ends with the process. Methods wait for their
+result. For throughput hand over many records at once (`send_many`), or use the asyncio client: a hop between threads
+costs more than a record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ottla.client import admin as async_admin
+from ottla.client import consumer as async_consumer
+from ottla.client import producer as async_producer
+from ottla.client.accumulator import RecordMetadata
+from ottla.client.admin import BROKER_DEFAULT, ClusterDescription, CreatedTopic
+from ottla.client.cluster import ClusterSettings, TopicInfo
+from ottla.client.configs import ConfigEntry, ConfigResource, ConfigValue
+from ottla.client.consumer import ConsumerBatch, ConsumerRecord
+from ottla.client.fetcher import FetchSettings
+from ottla.client.offsets import OffsetAndTimestamp
+from ottla.client.producer import ProducerSettings
+from ottla.client.serializers import Deserializer, Serializer
+from ottla.errors import KafkaError
+from ottla.model import IsolationLevel, TopicPartition
+from ottla.records.record import Headers
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="ottla-client", daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for it; Ctrl-C cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+_shared: LoopThread | None = None
+_lock = threading.Lock()
+
+
+def shared_loop() -> LoopThread:
+    """Return the loop that all objects of this module use, starting it the first time."""
+    global _shared  # noqa: PLW0603 - one thread for the whole process is the point
+    with _lock:
+        if _shared is None:
+            _shared = LoopThread()
+        return _shared
+
+
+async def _made(make: type[T], *arguments: object, **options: object) -> T:
+    """Make an object on the loop that it will live on."""
+    return make(*arguments, **options)
+
+
+class Producer:
+    """See `ottla.client.Producer`."""
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        settings: ProducerSettings | None = None,
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        cluster: ClusterSettings | None = None,
+    ) -> None:
+        """Raises `ValueError` for settings that make no sense, `ClusterUnreachable`."""
+        self._loop = shared_loop()
+        self._producer = self._loop.run(
+            _made(
+                async_producer.Producer,
+                bootstrap,
+                settings=settings,
+                key_serializer=key_serializer,
+                value_serializer=value_serializer,
+                cluster=cluster,
+            )
+        )
+        self._loop.run(self._producer.start())
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        partition: int | None = None,
+        headers: Headers | Sequence[tuple[str, bytes | None]] = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Send one record and wait until it is written."""
+        return self._loop.run(
+            self._producer.send_and_wait(
+                topic, value, key=key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+            )
+        )
+
+    def send_many(self, topic: str, values: Iterable[Any]) -> int:
+        """Send records without keys and wait until all are written; returns how many."""
+        return self._loop.run(self._send_many(topic, values))
+
+    async def _send_many(self, topic: str, values: Iterable[Any]) -> int:
+        count = 0
+        for value in values:
+            await self._producer.send(topic, value)
+            count += 1
+        await self._producer.flush()
+        return count
+
+    def close(self) -> None:
+        """Send what is waiting and close."""
+        self._loop.run(self._producer.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Consumer:
+    """See `ottla.client.Consumer`."""
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        settings: FetchSettings | None = None,
+        auto_offset_reset: str | None = None,
+        isolation_level: IsolationLevel | None = None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+        cluster: ClusterSettings | None = None,
+    ) -> None:
+        """Raises `ValueError` for settings that make no sense, `ClusterUnreachable`."""
+        self._loop = shared_loop()
+        self._consumer = self._loop.run(
+            _made(
+                async_consumer.Consumer,
+                bootstrap,
+                settings=settings,
+                auto_offset_reset=auto_offset_reset,
+                isolation_level=isolation_level,
+                key_deserializer=key_deserializer,
+                value_deserializer=value_deserializer,
+                cluster=cluster,
+            )
+        )
+        self._loop.run(self._consumer.start())
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        self._loop.run(self._consumer.assign(partitions))
+
+    def assign_topics(self, *topics: str) -> None:
+        self._loop.run(self._consumer.assign_topics(*topics))
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self._loop.run(self._call(self._consumer.seek, partition, offset))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        self._loop.run(self._call(self._consumer.seek_to_beginning, *partitions))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        self._loop.run(self._call(self._consumer.seek_to_end, *partitions))
+
+    def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
+        self._loop.run(self._call(self._consumer.seek_to_time, timestamp_ms, *partitions))
+
+    def position(self, partition: TopicPartition) -> int:
+        return self._loop.run(self._consumer.position(partition))
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        return self._loop.run(self._consumer.end_offsets(partitions))
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        return self._loop.run(self._consumer.beginning_offsets(partitions))
+
+    def next_batch(self, timeout_ms: int | None = None) -> ConsumerBatch | None:
+        return self._loop.run(self._consumer.next_batch(timeout_ms))
+
+    def next_record(self, timeout_ms: int) -> ConsumerRecord | None:
+        return self._loop.run(self._consumer.next_record(timeout_ms))
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Iterate over records for ever."""
+        while True:
+            yield self._loop.run(self._consumer.__anext__())
+
+    def close(self) -> None:
+        """Stop fetching and close the connections."""
+        self._loop.run(self._consumer.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @staticmethod
+    async def _call(method: Any, *arguments: object) -> None:
+        """Call a method of the consumer on its loop."""
+        method(*arguments)
+
+
+class Admin:
+    """See `ottla.client.Admin`."""
+
+    def __init__(self, bootstrap: str | Iterable[str], *, cluster: ClusterSettings | None = None) -> None:
+        """Raises `ClusterUnreachable`."""
+        self._loop = shared_loop()
+        self._admin = self._loop.run(_made(async_admin.Admin, bootstrap, cluster=cluster))
+        self._loop.run(self._admin.start())
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = BROKER_DEFAULT,
+        replication_factor: int = BROKER_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> CreatedTopic:
+        return self._loop.run(
+            self._admin.create_topic(
+                name, partitions=partitions, replication_factor=replication_factor, configs=configs
+            )
+        )
+
+    def delete_topic(self, name: str) -> None:
+        self._loop.run(self._admin.delete_topic(name))
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        self._loop.run(self._admin.grow_topic(name, partitions))
+
+    def list_topics(self, *, include_internal: bool = False) -> list[TopicInfo]:
+        return self._loop.run(self._admin.list_topics(include_internal=include_internal))
+
+    def describe_topic(self, name: str) -> TopicInfo:
+        return self._loop.run(self._admin.describe_topic(name))
+
+    def list_offsets(
+        self, timestamps_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
+        return self._loop.run(self._admin.list_offsets(timestamps_ms))
+
+    def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
+        return self._loop.run(self._admin.delete_records(before_offsets))
+
+    def describe_configs(
+        self, resources: Sequence[ConfigResource]
+    ) -> dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]:
+        return self._loop.run(self._admin.describe_configs(resources))
+
+    def alter_configs(
+        self, changes: Mapping[ConfigResource, Mapping[str, ConfigValue]]
+    ) -> dict[ConfigResource, KafkaError | None]:
+        return self._loop.run(self._admin.alter_configs(changes))
+
+    def describe_cluster(self) -> ClusterDescription:
+        return self._loop.run(self._admin.describe_cluster())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._loop.run(self._admin.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
