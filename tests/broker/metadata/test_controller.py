@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +19,8 @@ from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import format_records
 from ottla.broker.metadata.state import MetadataState
 from ottla.config.alter import ResourceType
-from ottla.engine import StateRecord
-from ottla.errors import KafkaError
+from ottla.engine import Shard, StateRecord
+from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicId
 from tests.broker.metadata.harness import (
     DIRECTORY_ID,
@@ -27,6 +29,7 @@ from tests.broker.metadata.harness import (
     NODE_ID,
     Changes,
     MemoryStore,
+    MemoryTicket,
     config,
     counting_uuids,
     start,
@@ -204,6 +207,35 @@ def test_a_snapshot_is_taken_when_enough_was_appended() -> None:
     assert store.snapshot_offset > 0
     assert store.record_bytes_since_snapshot < 2_000
     assert sorted(start(store).view.topic_names()) == sorted(f"t{number}" for number in range(30))
+
+
+def test_a_snapshot_that_cannot_be_written_fails_no_change(caplog: pytest.LogCaptureFixture) -> None:
+    class FullStore(MemoryStore):
+        def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
+            raise OSError("no space left")
+
+    controller = start(FullStore(format_records()), metadata_log_max_record_bytes_between_snapshots="1")
+    assert isinstance(controller.create_topics([NewTopic("t")]).answer["t"], CreatedTopic)
+    assert controller.view.topic("t") is not None
+    assert "snapshot cannot be written" in caplog.text
+
+
+def test_a_change_that_cannot_be_appended_changes_nothing() -> None:
+    class BrokenStore(MemoryStore):
+        is_broken = False
+
+        def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> MemoryTicket:
+            if self.is_broken:
+                raise KafkaStorageError("the disk is gone")
+            return super().append(shard, records, epoch)
+
+    store = BrokenStore(format_records())
+    controller = start(store)
+    store.is_broken = True
+    with pytest.raises(KafkaStorageError):
+        controller.create_topics([NewTopic("t")])
+    assert [type(row) for row in controller.auto_create_topics(["u"]).answer.values()] == [KafkaStorageError]
+    assert list(controller.view.topic_names()) == []
 
 
 def test_a_transaction_that_was_never_ended_is_called_off_at_the_next_start() -> None:

@@ -10,6 +10,7 @@ the addresses that it is reached at).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -42,9 +43,11 @@ from ottla.config.current_config import CurrentConfig
 from ottla.config.describe import ConfigEntry, describe_topic
 from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
-from ottla.errors import PolicyViolation
+from ottla.errors import KafkaError
 from ottla.model import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_TOPIC_ID, TopicId, format_uuid
 from ottla.protocol.primitives import DecodeError
+
+_log = logging.getLogger(__name__)
 
 METADATA_SHARD: Final = Shard(METADATA_TOPIC, 0)
 
@@ -164,11 +167,11 @@ class MetadataController:
         return self._commit(decision, validate_only=validate_only)
 
     def auto_create_topics(self, names: Iterable[str]) -> Committed[CreateTopicsAnswer]:
-        """Create topics that clients or coordinators miss, as the configuration says they are made."""
+        """Create topics that clients or coordinators miss, as the configuration says they are made. Never raises."""
         topics = [topic_to_create(name, self.settings.values) for name in dict.fromkeys(names)]
         try:
             return self.create_topics(topics)
-        except PolicyViolation as error:
+        except KafkaError as error:
             return Committed({topic.name: error for topic in topics}, None)
 
     def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
@@ -252,7 +255,10 @@ class MetadataController:
 
     def _maybe_snapshot(self) -> None:
         if self._store.record_bytes_since_snapshot >= self._max_record_bytes:
-            self.snapshot()
+            try:
+                self.snapshot()
+            except OSError:  # what was appended stands without it; the next change tries again
+                _log.exception("the metadata's snapshot cannot be written")
 
     def snapshot(self) -> None:
         """Store the whole state, so that earlier records may go."""

@@ -26,7 +26,10 @@ def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfig
         )
         for resource in request.resources
     ]
-    committed = context.broker.metadata.alter_configs(alterations, validate_only=request.validate_only)
+    try:
+        committed = context.broker.metadata.alter_configs(alterations, validate_only=request.validate_only)
+    except KafkaError as error:
+        return _response(request, [error] * len(request.resources))
     return when_durable(
         committed.ticket,
         _response(request, committed.answer),

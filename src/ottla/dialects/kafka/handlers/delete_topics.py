@@ -22,7 +22,10 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
     error = _refusal(request, references, context)
     if error is not None:
         return _refused(references, error)
-    committed = context.broker.metadata.delete_topics(references)
+    try:
+        committed = context.broker.metadata.delete_topics(references)
+    except KafkaError as failure:
+        return _refused(references, failure)
     response = DeleteTopicsResponse(responses=[_row(deleted) for deleted in committed.answer])
     return when_durable(committed.ticket, response, lambda error: _refused(references, error))
 
