@@ -1,0 +1,274 @@
+"""Commands against a broker in this process: data on stdout, talk on stderr, honest exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from ottla.cli.main import main
+from ottla.testing.cluster import broker_in_thread
+
+DEAD = "127.0.0.1:1"
+
+
+class Result(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with broker_in_thread({"auto.create.topics.enable": "false"}) as running:
+        yield running.address
+
+
+class Ottla:
+    """Runs commands in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> Result:
+        self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        code = ended.value.code
+        captured = self._capsys.readouterr()
+        return Result(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+
+@pytest.fixture
+def ottla(address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ottla:
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", address)
+    return Ottla(capsys, monkeypatch)
+
+
+def test_a_topic_from_creation_to_deletion(ottla: Ottla) -> None:
+    assert ottla("topics", "create", "life", "-p", "2") == (0, "life (2 partitions, 1 copies) created\n", "")
+    assert ottla("topics", "create", "life").code == 1
+    assert ottla("topics", "create", "life", "--if-not-exists").code == 0
+    assert ottla("topics", "grow", "life", "3").code == 0
+    assert "life\t3\t1\n" in ottla("topics", "list").out
+    described = json.loads(ottla("topics", "describe", "life", "--json").out)
+    assert [row["end_offset"] for row in described[0]["partitions"]] == [0, 0, 0]
+    assert ottla("topics", "offsets", "life").out == (
+        "topic\tpartition\tbeginning\tend\nlife\t0\t0\t0\nlife\t1\t0\t0\nlife\t2\t0\t0\n"
+    )
+    assert ottla("topics", "delete", "life") == (0, "", "")
+    assert "life" not in ottla("topics", "list").out
+
+
+def test_lines_go_in_and_come_out(ottla: Ottla) -> None:
+    ottla("topics", "create", "lines", "-p", "1")
+    produced = ottla("produce", "lines", stdin=b"one\ntwo\r\n\nfour")
+    assert (produced.code, produced.out) == (0, "")
+    assert produced.err.startswith("4 records in ")
+
+    consumed = ottla("consume", "lines", "--until", "end")
+    assert (consumed.code, consumed.out) == (0, "one\ntwo\n\nfour\n")
+    assert consumed.err.startswith("4 records in ")
+    assert ottla("consume", "lines", "-n", "2", "-q") == (0, "one\ntwo\n", "")
+    assert ottla("consume", "lines", "--from", "-1", "--until", "end", "-q").out == "four\n"
+    assert ottla("consume", "lines", "--from", "1", "-n", "1", "-q").out == "two\n"
+    assert ottla("consume", "lines", "--from", "@-1h", "-n", "1", "-q").out == "one\n"
+    assert ottla("consume", "lines", "--until", "@-1h", "-q").out == ""
+    assert ottla("consume", "lines", "--from", "end", "--until", "end", "-q").out == ""
+
+
+def test_keys_headers_and_tombstones(ottla: Ottla) -> None:
+    ottla("topics", "create", "keyed", "-p", "1")
+    ottla("produce", "keyed", "-k", ":", "-H", "h=1", "--null", "NIL", "-q", stdin=b"a:1\nb:NIL\n")
+
+    assert ottla("consume", "keyed", "-u", "end", "-q", "-k", "-H").out == "h=1\ta\t1\nh=1\tb\tNULL\n"
+    assert ottla("consume", "keyed", "-u", "end", "-q", "--format", r"%p:%o %k=%s (%S)\n").out == (
+        "0:0 a=1 (1)\n0:1 b=NULL (-1)\n"
+    )
+    refused = ottla("produce", "keyed", "-k", ":", stdin=b"no key\n")
+    assert refused.code == 1
+    assert "standard input, line 1: there is no key separator in it" in refused.err
+
+
+def test_json_lines_make_a_copy(ottla: Ottla) -> None:
+    ottla("topics", "create", "source", "copy", "-p", "1")
+    ottla("produce", "source", "-k", ":", "-H", "h=1", "-q", stdin=b"a:1\n\xff:\xfe\n")
+    lines = ottla("consume", "source", "-u", "end", "-q", "--json").out
+    assert ottla("produce", "copy", "--json", "-q", stdin=lines.encode()) == (0, "", "")
+
+    copied = ottla("consume", "copy", "-u", "end", "-q", "--json").out
+    assert copied == lines.replace('"source"', '"copy"')
+    assert ottla("produce", "copy", "--json", stdin=b"[1]\n").code == 1
+
+
+def test_whole_files_and_several_topics(ottla: Ottla, tmp_path_factory: pytest.TempPathFactory) -> None:
+    ottla("topics", "create", "blob", "other", "-p", "1")
+    file = tmp_path_factory.mktemp("files") / "blob"
+    file.write_bytes(b"a\nb\n")
+    ottla("produce", "blob", "--whole", "-q", str(file))
+    ottla("produce", "other", "-q", str(file))
+
+    assert ottla("consume", "blob", "-u", "end", "-q", "-x").out == "610a620a\n"
+    assert sorted(ottla("consume", "blob", "other", "-u", "end", "-q", "--format", r"%t %S\n").out.splitlines()) == [
+        "blob 4",
+        "other 1",
+        "other 1",
+    ]
+
+
+def test_the_cluster_and_its_health(ottla: Ottla, address: str) -> None:
+    cluster = json.loads(ottla("cluster", "--json").out)
+    assert [f"{row['host']}:{row['port']}" for row in cluster["brokers"]] == [address]
+    produce = next(row for row in cluster["versions"] if row["api"] == "Produce")
+    assert produce == {"key": 0, "api": "Produce", "served": [0, 13], "known": [3, 13]}
+    assert ottla("cluster", "--versions").code == 0
+    assert ottla("ready", "-q") == (0, "", "")
+    pinged = json.loads(ottla("ping", "--json").out)
+    assert pinged[0]["address"] == address
+    assert pinged[0]["versions"]["Fetch"][1] >= 12
+
+
+def test_bounded_loads(ottla: Ottla) -> None:
+    ottla("topics", "create", "load", "-p", "2")
+    assert json.loads(ottla("perf", "produce", "load", "-n", "500", "--json").out)["records"] == 500
+    assert json.loads(ottla("perf", "consume", "load", "--json").out)["records"] == 500
+    measured = json.loads(ottla("perf", "latency", "load", "-n", "20", "-r", "1000", "--json").out)
+    assert 0 < measured["acknowledged"]["p50"] <= measured["received"]["max"]
+
+
+MISSING = [
+    ("topics", "describe", "nope"),
+    ("topics", "delete", "nope"),
+    ("topics", "grow", "nope", "4"),
+    ("topics", "offsets", "nope"),
+    ("produce", "nope"),
+    ("consume", "nope"),
+    ("perf", "produce", "nope", "-n", "1"),
+    ("perf", "consume", "nope"),
+    ("perf", "latency", "nope", "-n", "10"),
+]
+
+
+@pytest.mark.parametrize("words", MISSING, ids=" ".join)
+def test_a_missing_topic_is_exit_code_1_and_one_line(ottla: Ottla, words: tuple[str, ...]) -> None:
+    code, out, err = ottla(*words, stdin=b"x\n")
+
+    assert code == 1
+    assert "nope" in err
+    assert err.count("\n") == 1
+    assert "nope" not in out
+
+
+UNREACHABLE = [
+    ("topics", "list"),
+    ("topics", "create", "t"),
+    ("topics", "alter", "t", "-c", "a=b"),
+    ("produce", "t"),
+    ("consume", "t"),
+    ("configs", "get", "topic", "t"),
+    ("configs", "set", "topic", "t", "a=b"),
+    ("configs", "unset", "topic", "t", "a"),
+    ("cluster",),
+    ("ping",),
+    ("ready", "--timeout", "0.1"),
+    ("perf", "consume", "t"),
+]
+
+
+@pytest.mark.parametrize("words", UNREACHABLE, ids=" ".join)
+def test_a_dead_port_is_exit_code_3_and_named(ottla: Ottla, words: tuple[str, ...]) -> None:
+    code, out, err = ottla(*words, "-b", DEAD, stdin=b"x\n")
+
+    assert (code, out) == (3, "")
+    assert f"{DEAD}" in err
+    assert "connection refused" in err
+    assert err.count("\n") == 1
+
+
+WRONG = [
+    ("frobnicate",),
+    ("topics", "list", "-b", "host:port"),
+    ("topics", "alter", "t"),
+    ("topics", "create", "t", "-c", "novalue"),
+    ("consume", "t", "--from", "somewhere"),
+    ("consume", "t", "--until", "noon"),
+    ("consume", "t", "--format", "%q"),
+    ("consume", "t", "--json", "--keys"),
+    ("configs", "get", "broker", "x"),
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_use_is_exit_code_2(ottla: Ottla, words: tuple[str, ...]) -> None:
+    assert ottla(*words).code == 2
+
+
+def test_help_and_version(ottla: Ottla) -> None:
+    assert "Exit codes: 0 done" in ottla("--help").out
+    assert ottla("--version").out.startswith("ottla ")
+    for shell in ("bash", "zsh", "fish"):
+        assert "_OTTLA_COMPLETE" in ottla("completion", shell).out
+
+
+def start(*words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ottla.cli.main", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def test_a_closed_pipe_is_silent(ottla: Ottla, address: str) -> None:
+    ottla("topics", "create", "piped", "-p", "1")
+    ottla("produce", "piped", "-q", stdin=b"some line\n" * 50_000)
+    with start("consume", "piped", "-u", "end", "-q", "-b", address) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"some line\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait(10) == 0
+
+
+def test_an_interrupt_says_where_it_was(ottla: Ottla, address: str) -> None:
+    ottla("topics", "create", "live", "-p", "1")
+    ottla("produce", "live", "-q", stdin=b"first\n")
+    with start("consume", "live", "-b", address) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"first\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 130
+        assert err.strip() == b"stopped after 1 records: live-0 at 1"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """What makes `ottla --help` quick, stated so that a slow machine cannot break it."""
+    code = (
+        "import sys\n"
+        "from ottla.cli.main import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'asyncio', 'rich', 'uvloop', 'ottla.client', 'ottla.server'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        _, err = process.communicate(timeout=20)
+        assert (process.returncode, err) == (0, b"")
