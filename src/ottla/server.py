@@ -31,8 +31,9 @@ from ottla.clock import Clock, SystemClock
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.listeners import SECURITY_PROTOCOLS
 from ottla.config.listeners import Listener as ListenerConfig
+from ottla.dialects.connection_gate import ConnectionGate
 from ottla.dialects.kafka.dialect import KafkaDialect
-from ottla.dialects.listener import ConnectionLimits, IdleConnections, Listener
+from ottla.dialects.listener import IdleConnections, Listener
 from ottla.engine import StateRecord
 from ottla.model import format_uuid
 from ottla.storage.directory import MetaProperties
@@ -165,9 +166,10 @@ class Server:
     async def _bind(self, broker: Broker) -> None:
         idle = IdleConnections(self.timers, self.clock, self.config.connections_max_idle_ms / 1000)
         dialect = KafkaDialect(broker, self.config.socket_request_max_bytes)
-        limits = ConnectionLimits(self.config.integer("max.connections"), self.config.integer("max.connections.per.ip"))
+        gate = ConnectionGate(broker.config, self.timers, self.clock)
+        broker.metadata.settings.watch(gate.configure)
         for wanted in self.config.listeners:
-            listener = Listener(wanted.name, dialect, idle=idle, offload=self._offload, clock=self.clock, limits=limits)
+            listener = Listener(wanted.name, dialect, gate=gate, idle=idle, offload=self._offload, clock=self.clock)
             try:
                 await listener.bind(wanted.host, wanted.port)
             except OSError as error:

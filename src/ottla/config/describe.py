@@ -20,7 +20,7 @@ from ottla.config.broker_config import BrokerConfig
 from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, OTTLA_SETTINGS, broker_setting
 from ottla.config.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.config.group_settings import GROUP_SETTINGS
-from ottla.config.setting import LIST, READ_ONLY, STRING, Scope, Setting, Synonym
+from ottla.config.setting import LIST, READ_ONLY, REQUIRED, STRING, Scope, Setting, Synonym
 from ottla.config.topic_settings import TOPIC_SETTINGS
 from ottla.config.values import ConfigType
 
@@ -169,20 +169,25 @@ def _own_default(setting: Setting) -> list[ConfigSynonym]:
 
 
 def _broker_synonyms(synonyms: Sequence[Synonym], layers: BrokerLayers) -> Iterator[ConfigSynonym]:
-    """Yield what is set under these names: by source first, by nearness of name second, defaults last."""
+    """Yield what is set under these names: by source first, by nearness of name second, defaults last.
+
+    A default of ours where Kafka has none shows only where nothing is set.
+    """
     sources = (
         (layers.for_this_broker, ConfigSource.DYNAMIC_BROKER),
         (layers.for_all_brokers, ConfigSource.DYNAMIC_DEFAULT_BROKER),
         (layers.broker.raw, ConfigSource.STATIC_BROKER),
     )
+    is_set = False
     for texts, source in sources:
         for name, _ in synonyms:
             setting = broker_setting(name)
             if name in texts and setting is not None:
+                is_set = True
                 yield ConfigSynonym(name, _shown(setting, texts[name]), source)
     for name, _ in synonyms:
         setting = BROKER_SETTINGS.get(name)
-        if setting is None:  # one listener's own setting
+        if setting is None or (is_set and setting.default is REQUIRED):  # one listener's own setting has no default
             continue
         value = setting.format(setting.effective_default)
         if value is not None:

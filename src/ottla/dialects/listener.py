@@ -1,33 +1,25 @@
-"""Where connections come in: accepts them, counts them, ends those that say nothing for long, and drains at the end.
+"""Where connections come in: accepts them, ends those that say nothing for long, and drains at the end.
 
-Knows no dialect. One timer watches the idle connections of all listeners together (connections.max.idle.ms): it is set
-to the moment when the one that is silent for longest would be over its time, so that nothing ticks.
+Knows no dialect. Who is let in, and when, the `ConnectionGate` decides. One timer watches the idle connections of all
+listeners together (connections.max.idle.ms): it is set to the moment when the one that is silent for longest would be
+over its time, so that nothing ticks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 from ottla.clock import Clock, Timer, Timers
-from ottla.dialects.session import Dialect, Peer, Session
+from ottla.dialects.connection_gate import ConnectionGate, usual_form
+from ottla.dialects.session import Dialect, Peer
 from ottla.dialects.stream import Stream
 from ottla.engine import Offload
 
 BACKLOG: Final = 1024
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """How many connections one listener takes (max.connections, max.connections.per.ip)."""
-
-    total: int = 2**31 - 1
-    per_host: int = 2**31 - 1
 
 
 class IdleConnections:
@@ -66,6 +58,33 @@ class IdleConnections:
             self._timer = self._timers.call_at(oldest + self._max_idle_seconds, self._end_idle)
 
 
+class Connection:
+    """One connection of a listener, from its arrival to its end: the gate's `Visitor`."""
+
+    __slots__ = ("_listener", "_port", "_stream", "host")
+
+    def __init__(self, listener: Listener, stream: Stream, host: str, port: int) -> None:
+        self._listener = listener
+        self._stream = stream
+        self.host = usual_form(host)
+        self._port = port
+
+    @property
+    def listener_name(self) -> str:
+        return self._listener.name
+
+    @property
+    def last_active(self) -> float:
+        return self._stream.last_active
+
+    def enter(self) -> None:
+        self._listener.begin(self._stream, Peer(self._listener.name, self.host, self._port))
+
+    def refuse(self) -> None:
+        _log.warning("connection refused: too many", extra={"listener": self._listener.name, "peer": self.host})
+        self._stream.abort()
+
+
 class Listener:
     """One address at which one dialect is spoken."""
 
@@ -74,28 +93,28 @@ class Listener:
         name: str,
         dialect: Dialect,
         *,
+        gate: ConnectionGate,
         idle: IdleConnections,
         offload: Offload,
         clock: Clock,
-        limits: ConnectionLimits = ConnectionLimits(),
     ) -> None:
         self.name = name
         self.host = ""
         self.port = 0
         self._dialect = dialect
+        self._gate = gate
         self._idle = idle
         self._offload = offload
         self._clock = clock
-        self._limits = limits
         self._server: asyncio.Server | None = None
-        self._streams: dict[Stream, str] = {}  # in order of arrival, with the host of the peer
-        self._per_host: Counter[str] = Counter()
+        self._connections: dict[Stream, Connection] = {}  # in order of arrival
         self._all_gone = asyncio.Event()
         self._all_gone.set()
 
     @property
     def connection_count(self) -> int:
-        return len(self._streams)
+        """Connections that stand, those included that still wait to be let in."""
+        return len(self._connections)
 
     async def bind(self, host: str, port: int) -> None:
         """Take the address without accepting yet; `host` and `port` are then the real ones. Raises `OSError`."""
@@ -117,38 +136,37 @@ class Listener:
 
     async def drain(self, seconds: float) -> None:
         """Let every session answer what it was asked, then close; whoever is not done in time is cut off."""
-        for stream in list(self._streams):
-            if stream.session is not None:
+        for stream in list(self._connections):
+            if stream.session is None:
+                stream.abort()
+            else:
                 stream.session.finish()
         try:
             await asyncio.wait_for(self._all_gone.wait(), seconds)
         except TimeoutError:
-            for stream in list(self._streams):
+            for stream in list(self._connections):
                 stream.abort()
             await self._all_gone.wait()
 
-    def _new_stream(self) -> Stream:
-        return Stream(self._accept, self._forget, self._offload, self._clock)
-
-    def _accept(self, stream: Stream, transport: asyncio.Transport) -> Session | None:
-        """Make the session of a new connection, or refuse it (None) when there are too many."""
-        host, port = (transport.get_extra_info("peername") or ("", 0))[:2]
-        if len(self._streams) >= self._limits.total or self._per_host[host] >= self._limits.per_host:
-            _log.warning("connection refused: too many", extra={"listener": self.name, "peer": host})
-            return None
-        self._streams[stream] = host
-        self._per_host[host] += 1
-        self._all_gone.clear()
+    def begin(self, stream: Stream, peer: Peer) -> None:
+        """Listen to a connection that was let in."""
         self._idle.add(stream)
-        return self._dialect.connect(stream, Peer(self.name, host, port))
+        stream.begin(self._dialect.connect(stream, peer))
+
+    def _new_stream(self) -> Stream:
+        return Stream(self._arrive, self._forget, self._offload, self._clock)
+
+    def _arrive(self, stream: Stream, transport: asyncio.Transport) -> None:
+        host, port = (transport.get_extra_info("peername") or ("", 0))[:2]
+        connection = self._connections[stream] = Connection(self, stream, host, port)
+        self._all_gone.clear()
+        self._gate.arrive(connection)
 
     def _forget(self, stream: Stream) -> None:
-        host = self._streams.pop(stream, None)
-        if host is None:
+        connection = self._connections.pop(stream, None)
+        if connection is None:
             return
-        self._per_host[host] -= 1
-        if not self._per_host[host]:
-            del self._per_host[host]
         self._idle.remove(stream)
-        if not self._streams:
+        self._gate.leave(connection)
+        if not self._connections:
             self._all_gone.set()

@@ -31,7 +31,7 @@ WARM_BYTES: Final = 1024 * 1024
 
 
 class Stream(asyncio.BufferedProtocol):
-    """The carrier of one connection. `connect` makes its session once the connection stands."""
+    """The carrier of one connection. `connect` is told that it stands, and calls `begin` or `abort`, now or later."""
 
     __slots__ = (
         "_clock",
@@ -56,7 +56,7 @@ class Stream(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        connect: Callable[[Stream, asyncio.Transport], Session | None],
+        connect: Callable[[Stream, asyncio.Transport], None],
         on_lost: Callable[[Stream], None],
         offload: Offload,
         clock: Clock,
@@ -88,9 +88,9 @@ class Stream(asyncio.BufferedProtocol):
         self._transport = transport
         transport.set_write_buffer_limits(0, 0)
         self._socket_fd = transport.get_extra_info("socket").fileno()
-        self._session = self._connect(self, transport)
-        if self._session is None:  # refused
-            transport.abort()
+        self._connect(self, transport)
+        if self._session is None:  # refused, or must wait
+            self.pause_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         assert self._session is not None
@@ -118,6 +118,14 @@ class Stream(asyncio.BufferedProtocol):
         if self._session is not None:
             self._session.lost()
         self._on_lost(self)
+
+    # -- what the listener calls ----------------------------------------------------------------------------------
+
+    def begin(self, session: Session) -> None:
+        """Carry this session from now on."""
+        self._session = session
+        self.last_active = self._clock.monotonic()
+        self.resume_reading()
 
     # -- what the session calls -----------------------------------------------------------------------------------
 
