@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast, dataclass_transform, overload
 
+from ottla.protocol.filling import set_fields
+
 T = TypeVar("T")
 S = TypeVar("S", bound="Struct")
 
@@ -324,11 +326,7 @@ class Struct(metaclass=StructType):
 
     def __init__(self, **values: Any) -> None:
         schema = type(self).SCHEMA
-        for name, value in (schema.constants | values).items():
-            setattr(self, name, value)
-        for name, make in schema.factories:
-            if name not in values:
-                setattr(self, name, make())
+        set_fields(self, values, schema.constants, schema.factories)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
