@@ -1,8 +1,8 @@
 """Time, handed in: the clock that everyone reads and the one heap that every timer hangs on.
 
 This is the only module that asks the system for the time. Tests hand in `ottla.testing.clock.ManualClock` and move it.
-`Timers` decides in which order what falls due; who wakes up at `next_deadline` is left to its driver: the server with one
-`loop.call_at`, a test by hand.
+`Timers` decides in which order what falls due; who wakes up at `next_deadline` is left to its driver: the server with
+one `loop.call_at`, a test by hand.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Timer:
 class Timers:
     """All deadlines of a process in one heap.
 
-    Cancelling is O(1): the entry stays until it surfaces, or until cancelled entries outnumber living ones and the heap is
-    rebuilt without them. So a session timer that is moved at every heartbeat costs neither a search nor memory.
+    Cancelling is O(1): the entry stays until it surfaces, or until cancelled entries outnumber living ones and the heap
+    is rebuilt without them. So a session timer that is moved at every heartbeat costs neither a search nor memory.
     """
 
     __slots__ = ("_cancelled", "_heap", "_sequence")

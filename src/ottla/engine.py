@@ -5,9 +5,10 @@ Typing Protocols only, one leaf below `broker/` and `storage/`, imported by both
 
 Rules that every engine keeps:
 
-1. Only `begin_append` assigns offsets. Two calls for one partition, made in order, get increasing offsets in that order.
-2. `begin_append` is synchronous and copies or writes what it needs before it returns: receive buffers are reused. Whoever
-   waits with bytes in hand copies them first.
+1. Only `begin_append` assigns offsets. Two calls for one partition, made in order, get increasing offsets in that
+   order.
+2. `begin_append` is synchronous and copies or writes what it needs before it returns: receive buffers are reused.
+   Whoever waits with bytes in hand copies them first.
 3. A ticket becomes durable, or fails, exactly once; its callbacks run on the thread that owns the engine (the event
    loop), never inside `begin_append`.
 4. The high watermark never passes what would survive the loss that `ottla.flush.policy` guards against, never falls
@@ -193,7 +194,7 @@ class RecordLog(Protocol):
     def size_bytes(self, partition: TopicPartition) -> int: ...
 
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
-        """Have `callback` called on the owner's loop whenever a partition's high watermark or last stable offset moved."""
+        """Call `callback` on the owner's loop whenever a partition's high watermark or last stable offset moved."""
 
 
 class Shard(NamedTuple):
