@@ -15,7 +15,10 @@ from random import Random
 
 from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSessions
 from ottla.broker.fetching import Fetching, FetchPlan, Reply
+from ottla.broker.loggers import alter_logger_resources
+from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration
 from ottla.broker.metadata.controller import MetadataController
+from ottla.broker.metadata.decision import Committed
 from ottla.broker.metadata.features import SUPPORTED_FEATURES, FeatureRange
 from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
@@ -116,6 +119,24 @@ class Broker:
     @property
     def supported_features(self) -> Mapping[str, FeatureRange]:
         return SUPPORTED_FEATURES
+
+    # -- settings -------------------------------------------------------------------------------------------------
+
+    def alter_configs(
+        self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
+    ) -> Committed[AlterConfigsAnswer]:
+        """Change levels of loggers, here and now, and all other settings, in the metadata.
+
+        The answer has one entry per alteration, in their order: None where it was done. Raises `KafkaStorageError`.
+        """
+        for_loggers = [one for one in alterations if one.is_for_loggers]
+        committed = self.metadata.alter_configs(
+            [one for one in alterations if not one.is_for_loggers], validate_only=validate_only
+        )
+        recorded = iter(committed.answer)
+        logged = iter(alter_logger_resources(for_loggers, self.node_id, validate_only=validate_only))
+        answer = [next(logged if one.is_for_loggers else recorded) for one in alterations]
+        return Committed(answer, committed.ticket)
 
     # -- topics ---------------------------------------------------------------------------------------------------
 

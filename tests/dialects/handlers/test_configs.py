@@ -93,12 +93,6 @@ def test_every_setting_of_the_broker_can_be_described_with_a_sentence(bench: Ben
     assert not [row.name for row in result.configs if row.name.startswith("ottla.")]
 
 
-def test_loggers_have_no_levels_of_their_own(bench: Bench) -> None:
-    resource = DescribeConfigsResource(resource_type=LOGGER, resource_name="1", configuration_keys=None)
-    (result,) = bench.ask(describe_configs, DescribeConfigsRequest(resources=[resource]), 4).results
-    assert (result.error_code, result.configs) == (NONE, [])
-
-
 def test_resources_are_listed_by_type_and_without_types_all_of_them(bench: Bench) -> None:
     bench.ask(incremental_alter_configs, setting(METRICS, "m", "interval.ms", "60000"), 1)
     bench.ask(incremental_alter_configs, setting(GROUP, "g", "consumer.session.timeout.ms", "50000"), 1)

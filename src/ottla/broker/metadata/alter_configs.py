@@ -47,6 +47,11 @@ class ConfigAlteration:
     changes: Sequence[tuple[str, int, str | None]]
     replaces: bool = False
 
+    @property
+    def is_for_loggers(self) -> bool:
+        """True for levels of loggers, which are not metadata; replacing all of them is refused like a bad type."""
+        return self.resource_type == ResourceType.BROKER_LOGGER and not self.replaces
+
 
 AlterConfigsAnswer = Sequence[KafkaError | None]
 

@@ -27,7 +27,7 @@ def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfig
         for resource in request.resources
     ]
     try:
-        committed = context.broker.metadata.alter_configs(alterations, validate_only=request.validate_only)
+        committed = context.broker.alter_configs(alterations, validate_only=request.validate_only)
     except KafkaError as error:
         return _response(request, [error] * len(request.resources))
     return when_durable(

@@ -1,7 +1,7 @@
 """DescribeConfigs v1 to v4: the settings of topics, brokers, groups and client metrics, and where they come from.
 
 What stands in a description is decided by `ottla.config.describe`; here is which resource is meant and whether it is
-there. Groups and client metrics need not exist to have settings. Our loggers have no levels of their own to tell.
+there. Groups and client metrics need not exist to have settings.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.broker.broker import Broker
+from ottla.broker.loggers import describe_loggers
 from ottla.broker.metadata.topic_names import check_topic_name
-from ottla.config.alter import ResourceType
+from ottla.config.alter import ResourceType, check_resource
 from ottla.config.describe import (
     ConfigEntry,
     describe_broker,
@@ -36,7 +37,6 @@ from ottla.protocol.messages.describe_configs import (
 SCOPES: Final[Mapping[ResourceType, Scope]] = {
     ResourceType.TOPIC: Scope.TOPIC,
     ResourceType.BROKER: Scope.BROKER,
-    ResourceType.BROKER_LOGGER: Scope.BROKER,
     ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
     ResourceType.GROUP: Scope.GROUP,
 }
@@ -61,8 +61,9 @@ def _result(
         result.error_code = error.code
         result.error_message = error.message or ""
         return result
-    if request.include_documentation:
-        entries = documented(entries, SCOPES[kind])
+    scope = SCOPES.get(kind)
+    if request.include_documentation and scope is not None:
+        entries = documented(entries, scope)
     result.configs = [_row(entry, request) for entry in entries]
     return result
 
@@ -100,18 +101,13 @@ def _broker(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEnt
     layers = broker.metadata.settings.layers
     if not resource.resource_name:
         return describe_broker_default(layers, resource.configuration_keys)
-    _check_this_broker(resource, broker)
+    check_resource(resource.resource_type, resource.resource_name, broker.node_id)
     return describe_broker(layers, resource.configuration_keys)
 
 
 def _loggers(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
-    _check_this_broker(resource, broker)
-    return []
-
-
-def _check_this_broker(resource: DescribeConfigsResource, broker: Broker) -> None:
-    if resource.resource_name != str(broker.node_id):
-        raise InvalidRequest(f"This is broker {broker.node_id}, not {resource.resource_name!r}.")
+    check_resource(resource.resource_type, resource.resource_name, broker.node_id)
+    return describe_loggers(resource.configuration_keys)
 
 
 def _client_metrics(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
