@@ -186,9 +186,9 @@ def test_seeking_to_a_time() -> None:
             await consumer.assign([T0])
             consumer.seek_to_time(1003)
             assert await values(consumer, 2) == [b"3", b"4"]
-            answers = await consumer.offsets_for_times({T0: 1002})
-            assert answers[T0] is not None
-            assert answers[T0].offset == 2
+            answer = (await consumer.offsets_for_times({T0: 1002}))[T0]
+            assert answer is not None
+            assert answer.offset == 2
             assert await consumer.offsets_for_times({T0: 9999}) == {T0: None}
             consumer.seek_to_time(9999)
             assert await consumer.position(T0) == 5
@@ -268,8 +268,8 @@ def test_offsets_are_told_per_partition_with_errors_in_their_place() -> None:
         async with Admin(address) as admin:
             ends = await admin.list_offsets(dict.fromkeys([T0, missing, too_high], LATEST_TIMESTAMP))
             begins = await admin.list_offsets({T0: EARLIEST_TIMESTAMP})
-        assert isinstance(ends[T0], OffsetAndTimestamp)
-        assert (ends[T0].offset, begins[T0][0]) == (2, 0)  # type: ignore[index]
+        found = [row.offset for row in (begins[T0], ends[T0]) if isinstance(row, OffsetAndTimestamp)]
+        assert found == [0, 2]
         assert isinstance(ends[missing], UnknownTopicOrPartition)
         assert isinstance(ends[too_high], UnknownTopicOrPartition)
 
