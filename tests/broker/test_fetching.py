@@ -1,0 +1,238 @@
+"""The fetch rule: limits, the first batch, and who waits for how long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ottla.broker.fetch_sessions import FetchEntry
+from ottla.broker.fetching import FetchPlan
+from ottla.broker.metadata.delete_topics import TopicReference
+from ottla.broker.partition import PartitionRead
+from ottla.broker.purgatory import Waiting
+from ottla.errors import NotLeaderOrFollower, OffsetOutOfRange, UnknownLeaderEpoch, UnknownTopicOrPartition
+from ottla.model import TopicPartition
+from ottla.testing.cluster import RunningBroker
+from tests.broker.harness import TOPIC, append, batch, broker_with_topic, entry
+
+Reads = list[PartitionRead]
+
+
+def run(test: Callable[[RunningBroker], Awaitable[None]], *, partitions: int = 1) -> None:
+    async def main() -> None:
+        async with broker_with_topic(partitions=partitions) as running:
+            await test(running)
+
+    asyncio.run(main())
+
+
+def plan(*entries: FetchEntry, max_wait_ms: int = 500, min_bytes: int = 1, max_bytes: int = 1 << 20) -> FetchPlan:
+    return FetchPlan(list(entries), max_wait_ms, min_bytes, max_bytes)
+
+
+def now(running: RunningBroker, wanted: FetchPlan) -> Reads:
+    """Fetch what must be answered at once."""
+    result = running.broker.fetch(wanted, _never)
+    assert isinstance(result, list)
+    return result
+
+
+def later(running: RunningBroker, wanted: FetchPlan) -> tuple[list[Reads], Waiting[TopicPartition]]:
+    """Fetch what must wait; the list gets the answer."""
+    answers: list[Reads] = []
+    result = running.broker.fetch(wanted, answers.append)
+    assert isinstance(result, Waiting)
+    return answers, result
+
+
+def _never(reads: Reads) -> None:
+    raise AssertionError("answered twice")
+
+
+def sizes(reads: Reads) -> list[int]:
+    for read in reads:
+        read.release()
+    return [read.size_bytes for read in reads]
+
+
+SIZE = len(batch(b"one"))
+
+
+def test_what_is_there_is_answered_at_once() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one")
+
+        (read,) = now(running, plan(entry(0)))
+
+        assert read.size_bytes == SIZE
+        assert read.offsets.high_watermark == 1
+        read.release()
+
+    run(test)
+
+
+def test_the_first_batch_is_returned_whole_even_beyond_every_limit() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one")
+
+        assert sizes(now(running, plan(entry(0, max_bytes=10), max_bytes=0, min_bytes=0))) == [SIZE]
+
+    run(test)
+
+
+def test_only_the_first_partition_that_has_a_batch_may_exceed_the_limit() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one", partition=1)
+        append(running, b"two", partition=2)
+        entries = [entry(0, partition=number) for number in range(3)]
+
+        assert sizes(now(running, plan(*entries, max_bytes=1))) == [0, SIZE, 0]
+
+    run(test, partitions=3)
+
+
+def test_a_plan_is_cut_where_its_bytes_are_spent() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one", partition=0)
+        append(running, b"two", partition=1)
+        entries = [entry(0, partition=number) for number in range(2)]
+
+        assert sizes(now(running, plan(*entries, max_bytes=SIZE))) == [SIZE, 0]
+        assert sizes(now(running, plan(*entries, max_bytes=2 * SIZE))) == [SIZE, SIZE]
+
+    run(test, partitions=2)
+
+
+def test_a_fetch_at_the_end_waits_until_something_is_appended() -> None:
+    async def test(running: RunningBroker) -> None:
+        answers, _ = later(running, plan(entry(0)))
+        assert answers == []
+
+        append(running, b"one")
+
+        assert [sizes(reads) for reads in answers] == [[SIZE]]
+        running.advance(10.0)
+        assert len(answers) == 1
+
+    run(test)
+
+
+def test_a_fetch_waits_no_longer_than_it_said() -> None:
+    async def test(running: RunningBroker) -> None:
+        answers, _ = later(running, plan(entry(0), max_wait_ms=500))
+        running.advance(0.499)
+        assert answers == []
+
+        running.advance(0.001)
+
+        assert [sizes(reads) for reads in answers] == [[0]]
+
+    run(test)
+
+
+def test_a_fetch_waits_until_all_its_partitions_together_have_enough() -> None:
+    async def test(running: RunningBroker) -> None:
+        wanted = plan(entry(0, partition=0), entry(0, partition=1), min_bytes=3 * SIZE)
+        append(running, b"one", partition=0)
+        answers, _ = later(running, wanted)
+        append(running, b"two", partition=1)
+        assert answers == []
+
+        append(running, b"six", partition=0)
+
+        assert [sizes(reads) for reads in answers] == [[2 * SIZE, SIZE]]
+
+    run(test, partitions=2)
+
+
+def test_more_than_the_maximum_is_never_waited_for() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one")
+
+        assert sizes(now(running, plan(entry(0), min_bytes=1 << 30, max_bytes=SIZE))) == [SIZE]
+
+    run(test)
+
+
+def test_who_does_not_wait_gets_nothing_at_once() -> None:
+    async def test(running: RunningBroker) -> None:
+        assert sizes(now(running, plan(entry(0), max_wait_ms=0))) == [0]
+        assert sizes(now(running, plan(entry(0), max_wait_ms=-1))) == [0]
+        assert now(running, plan()) == []
+
+    run(test)
+
+
+def test_an_error_in_one_partition_is_told_at_once_with_the_data_of_the_others() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one")
+        wanted = plan(entry(0), entry(0, partition=7), entry(9), min_bytes=1 << 20)
+
+        reads = now(running, wanted)
+
+        assert [type(read.error) for read in reads] == [type(None), UnknownTopicOrPartition, OffsetOutOfRange]
+        assert sizes(reads) == [SIZE, 0, 0]
+
+    run(test)
+
+
+def test_a_waiting_fetch_is_answered_when_its_topic_is_deleted() -> None:
+    async def test(running: RunningBroker) -> None:
+        answers, _ = later(running, plan(entry(0)))
+
+        running.broker.metadata.delete_topics([TopicReference(TOPIC)])
+
+        assert [type(read.error) for read in answers[0]] == [UnknownTopicOrPartition]
+
+    run(test)
+
+
+def test_a_cancelled_fetch_is_not_answered() -> None:
+    async def test(running: RunningBroker) -> None:
+        answers, waiting = later(running, plan(entry(0)))
+
+        waiting.cancel()
+        append(running, b"one")
+        running.advance(10.0)
+
+        assert answers == []
+
+    run(test)
+
+
+def test_a_later_leader_epoch_is_unknown() -> None:
+    async def test(running: RunningBroker) -> None:
+        wanted = entry(0)
+        wanted.current_leader_epoch = 3
+
+        (read,) = now(running, plan(wanted))
+
+        assert isinstance(read.error, UnknownLeaderEpoch)
+
+    run(test)
+
+
+def test_a_reader_of_an_epoch_that_ended_earlier_is_told_where() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one")
+        wanted = entry(4)
+        wanted.last_fetched_epoch = 0
+
+        (read,) = now(running, plan(wanted))
+
+        assert read.diverging_epoch == (0, 1)
+
+    run(test)
+
+
+def test_followers_are_sent_away() -> None:
+    async def test(running: RunningBroker) -> None:
+        wanted = plan(entry(0))
+        wanted.is_follower = True
+
+        (read,) = now(running, wanted)
+
+        assert isinstance(read.error, NotLeaderOrFollower)
+        assert (read.leader_id, read.leader_epoch) == (running.broker.node_id, 0)
+
+    run(test)
