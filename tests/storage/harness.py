@@ -17,7 +17,8 @@ from ottla.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicId,
 from ottla.records.builder import BatchBuilder
 from ottla.storage.files import FileSystem, LocalFile, LocalFileSystem
 from ottla.storage.flusher import Flusher
-from ottla.storage.log import LogHost, PartitionLog
+from ottla.storage.host import LogHost
+from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LoadPoint, load_log

@@ -12,6 +12,7 @@ from ottla.errors import KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPart
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.storage.directory import DirectoryError
 from ottla.storage.manager import LogManager
+from ottla.testing.clock import ManualClock
 from tests.storage.harness import (
     TOPIC_ID,
     TP,
@@ -204,6 +205,18 @@ def test_settings_hold_from_the_next_append_on(tmp_path: Path) -> None:
     manager.configure(TP, LogConfig(internal_segment_bytes=100))
     manager.begin_append(TP, make_batch(), leader_epoch=0)
     assert len(list((tmp_path / "t-0").glob("*.log"))) == 2
+
+
+def test_silent_producers_are_forgotten_when_that_is_due(tmp_path: Path) -> None:
+    clock = ManualClock()
+    manager = start_manager(tmp_path, clock=clock)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    manager.begin_append(TP, make_batch(producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0)
+    manager.expire_producers()
+    assert len(manager.log(TP).producers) == 1
+    clock.advance(86_400)
+    manager.expire_producers()
+    assert len(manager.log(TP).producers) == 0
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from ottla.engine import Offload
-from ottla.storage.log import FlushWork, PartitionLog
+from ottla.storage.flush_work import Flushable, FlushWork
 
 IDLE: Final = 0
 SCHEDULED: Final = 1
@@ -32,7 +32,7 @@ class Flusher:
         self.running = 0
         """Flushes that are scheduled or under way."""
 
-    def schedule(self, log: PartitionLog) -> None:
+    def schedule(self, log: Flushable) -> None:
         """Have everything that was appended to `log` so far flushed soon."""
         state = log.flush_state
         if state == IDLE:
@@ -49,7 +49,7 @@ class Flusher:
         else:
             callback()
 
-    def _start(self, log: PartitionLog) -> None:
+    def _start(self, log: Flushable) -> None:
         try:
             work = log.begin_flush()
         except OSError as error:
@@ -59,7 +59,7 @@ class Flusher:
         log.flush_state = RUNNING
         self._offload.submit(work.run, partial(self._finish, log, work))
 
-    def _finish(self, log: PartitionLog, work: FlushWork, error: BaseException | None) -> None:
+    def _finish(self, log: Flushable, work: FlushWork, error: BaseException | None) -> None:
         is_asked = log.flush_state == RUNNING_AND_ASKED
         log.end_flush(work, error)
         if is_asked and log.failure is None and log.has_unflushed:
@@ -67,7 +67,7 @@ class Flusher:
         else:
             self._rest(log)
 
-    def _rest(self, log: PartitionLog) -> None:
+    def _rest(self, log: Flushable) -> None:
         log.flush_state = IDLE
         self.running -= 1
         if not self.running:

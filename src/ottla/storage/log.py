@@ -14,16 +14,14 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ottla.clock import Clock
 from ottla.config.log_config import LogConfig
 from ottla.engine import (
     AbortedTransaction,
     EpochEndOffset,
     LogOffsets,
-    Offload,
     ReadLimit,
     ReadResult,
     TimestampOffset,
@@ -42,12 +40,13 @@ from ottla.model import (
     AppendOrigin,
     TopicPartition,
 )
-from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
-from ottla.records.control import EndTransactionMarker, marker_of
-from ottla.storage.files import FileSystem
+from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
+from ottla.storage.flush_work import FlushWork
+from ottla.storage.host import LogHost
 from ottla.storage.index import MAX_RELATIVE_OFFSET
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.open_files import OpenFiles, SegmentFile
+from ottla.storage.open_files import SegmentFile
+from ottla.storage.produced import ProducedAppend
 from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot
 from ottla.storage.segment import SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.ticket import LogTicket, SegmentSpan
@@ -65,74 +64,6 @@ _EMPTY_READ: Final = ReadResult((), 0)
 _NEVER_MS: Final = 2**63 - 1
 _WARM_SEGMENTS: Final = 4
 """Old segments of one log whose indexes may stay in memory."""
-
-
-class LogHost:
-    """What all logs of a manager share: files, time, the way off the loop, and who wants to hear of progress."""
-
-    __slots__ = ("clock", "filesystem", "offload", "on_advance", "open_files", "schedule_flush", "syncs_appends")
-
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        filesystem: FileSystem,
-        offload: Offload,
-        open_files: OpenFiles,
-        schedule_flush: Callable[[PartitionLog], None],
-        syncs_appends: bool,
-    ) -> None:
-        self.clock = clock
-        self.filesystem = filesystem
-        self.offload = offload
-        self.open_files = open_files
-        self.schedule_flush = schedule_flush
-        self.syncs_appends = syncs_appends
-        self.on_advance: Callable[[TopicPartition], None] | None = None
-
-
-class FlushWork:
-    """One fsync round of one log: files leased on the loop, synced by `run` on a thread."""
-
-    __slots__ = ("_directories", "_files", "_filesystem", "_new_files", "_replacements", "end_offset")
-
-    def __init__(self, filesystem: FileSystem, end_offset: int, files: Sequence[SegmentFile]) -> None:
-        self.end_offset = end_offset
-        self._filesystem = filesystem
-        self._files = [(file, file.lease()) for file in files]
-        self._new_files: list[str] = []
-        self._directories: list[str] = []
-        self._replacements: list[tuple[str, bytes]] = []
-
-    def add_names(self, files: Sequence[str], directories: Sequence[str]) -> None:
-        """Have files synced that are not open, and then the names in directories."""
-        self._new_files += files
-        self._directories += directories
-
-    def add_replacement(self, path: str, data: bytes) -> None:
-        """Have a small file replaced first."""
-        self._replacements.append((path, data))
-
-    def run(self, synced: set[str] | None = None) -> None:
-        """Sync everything. Raises `OSError`.
-
-        `synced` are directories that need no sync any more; those that got one are added.
-        """
-        for path, data in self._replacements:
-            self._filesystem.replace(path, data)
-        for _, file in self._files:
-            file.sync()
-        for path in self._new_files:
-            self._filesystem.sync_file(path)
-        for path in self._directories:
-            if synced is None or path not in synced:
-                self._filesystem.sync_directory(path)
-                if synced is not None:
-                    synced.add(path)
-
-    def release(self) -> None:
-        for segment_file, _ in self._files:
-            segment_file.release()
 
 
 class PartitionLog:
@@ -255,13 +186,13 @@ class PartitionLog:
         )
         base_offset: int = self.log_end_offset
         last_offset: int = base_offset + offset_delta
-        produced: _ProducedAppend | None = None
+        produced: ProducedAppend | None = None
         if producer_id >= 0:
             is_transactional = attributes & TRANSACTIONAL_BIT != 0
             facts = BatchFacts(
                 producer_id, producer_epoch, base_sequence, base_offset, last_offset, max_timestamp_ms, is_transactional
             )
-            produced = _ProducedAppend(facts, batch, is_control=attributes & CONTROL_BIT != 0)
+            produced = ProducedAppend(facts, batch, is_control=attributes & CONTROL_BIT != 0)
             duplicate = produced.check(self.producers, origin, transaction_version)
             if duplicate is not None:
                 return self._answer_duplicate(duplicate)
@@ -400,6 +331,7 @@ class PartitionLog:
 
     def store_snapshot(self) -> None:
         """Write the producers as of the log end. A torn file is found by its checksum and rebuilt from the log."""
+        self.producers.expire(self._host.clock.wall_ms())
         path = f"{self.directory}/{format_offset(self.log_end_offset)}{SNAPSHOT_SUFFIX}"
         self._host.filesystem.write(path, encode_snapshot(self.producers))
 
@@ -614,49 +546,3 @@ class PartitionLog:
         """Close the files, each with its last reader, and bring nothing to disk."""
         for segment in self._segments:
             segment.retire()
-
-
-class _ProducedAppend:
-    """The producer side of one append: checked before the write, learned after it."""
-
-    __slots__ = ("_batch", "_facts", "_is_control", "_marker")
-
-    def __init__(self, facts: BatchFacts, batch: bytearray | memoryview, *, is_control: bool) -> None:
-        self._facts = facts
-        self._batch = batch
-        self._is_control = is_control
-        self._marker: EndTransactionMarker | None = None
-
-    def check(self, producers: ProducerStates, origin: AppendOrigin, transaction_version: int) -> ProducedBatch | None:
-        if not self._is_control:
-            return producers.check(self._facts, origin)
-        self._marker = marker_of(RecordBatch(self._batch))
-        if self._marker is not None:
-            producers.check_marker(
-                self._facts.producer_id, self._facts.producer_epoch, self._marker, transaction_version
-            )
-        return None
-
-    def learn(self, producers: ProducerStates, segment: Segment) -> None:
-        learn_batch(producers, segment, self._facts, self._marker, is_control=self._is_control)
-
-
-def learn_batch(
-    producers: ProducerStates,
-    segment: Segment | None,
-    facts: BatchFacts,
-    marker: EndTransactionMarker | None,
-    *,
-    is_control: bool,
-) -> None:
-    """Take an appended batch into the producers, and the transaction that it aborts into the segment's index."""
-    if not is_control:
-        producers.update(facts)
-        return
-    if marker is None:
-        return
-    completed = producers.end_txn(facts, marker)
-    if completed is not None:
-        aborted = producers.complete(completed)
-        if aborted is not None and segment is not None:
-            segment.txn_index.append(aborted)

@@ -54,7 +54,8 @@ from ottla.storage.directory import (
 )
 from ottla.storage.files import FileSystem
 from ottla.storage.flusher import Flusher
-from ottla.storage.log import LogHost, PartitionLog
+from ottla.storage.host import LogHost
+from ottla.storage.log import PartitionLog
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LoadPoint, load_log
 from ottla.storage.ticket import LogTicket
@@ -105,6 +106,18 @@ class LogManager:
         self._expiration_ms = config.integer("producer.id.expiration.ms")
         self._places: dict[TopicPartition, _Place] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
+
+    def forget_producers_after(self, expiration_ms: int) -> None:
+        """Use this `producer.id.expiration.ms` from now on."""
+        self._expiration_ms = expiration_ms
+        for log in self._logs.values():
+            log.producers.expiration_ms = expiration_ms
+
+    def expire_producers(self) -> None:
+        """Forget silent producers; due every `producer.id.expiration.check.interval.ms`."""
+        now_ms = self._host.clock.wall_ms()
+        for log in self._logs.values():
+            log.producers.expire(now_ms)
 
     # ---- life
 

@@ -27,9 +27,11 @@ from ottla.records.batch import HEADER_BYTES, RecordBatch
 from ottla.records.control import marker_of
 from ottla.records.legacy import LegacyBatch
 from ottla.storage.checkpoints import CorruptCheckpoint
+from ottla.storage.host import LogHost
 from ottla.storage.index import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.log import LogHost, PartitionLog, learn_batch
+from ottla.storage.log import PartitionLog
+from ottla.storage.produced import learn_batch
 from ottla.storage.producer_state import BatchFacts, CorruptSnapshot, ProducerStates, decode_snapshot
 from ottla.storage.segment import (
     CURRENT_MAGIC,

@@ -1,0 +1,79 @@
+"""`FlushWork`: what one fsync round of one log has to bring to disk; and `Flushable`, the log as a flusher sees it.
+
+Put together on the owner's loop, run on a thread, released on the loop again; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ottla.errors import KafkaError
+from ottla.storage.files import FileSystem
+from ottla.storage.open_files import SegmentFile
+
+
+class FlushWork:
+    """One fsync round of one log: files leased on the loop, synced by `run` on a thread."""
+
+    __slots__ = ("_directories", "_files", "_filesystem", "_new_files", "_replacements", "end_offset")
+
+    def __init__(self, filesystem: FileSystem, end_offset: int, files: Sequence[SegmentFile]) -> None:
+        self.end_offset = end_offset
+        self._filesystem = filesystem
+        self._files = [(file, file.lease()) for file in files]
+        self._new_files: list[str] = []
+        self._directories: list[str] = []
+        self._replacements: list[tuple[str, bytes]] = []
+
+    def add_names(self, files: Sequence[str], directories: Sequence[str]) -> None:
+        """Have files synced that are not open, and then the names in directories."""
+        self._new_files += files
+        self._directories += directories
+
+    def add_replacement(self, path: str, data: bytes) -> None:
+        """Have a small file replaced first."""
+        self._replacements.append((path, data))
+
+    def run(self, synced: set[str] | None = None) -> None:
+        """Sync everything. Raises `OSError`.
+
+        `synced` are directories that need no sync any more; those that got one are added.
+        """
+        for path, data in self._replacements:
+            self._filesystem.replace(path, data)
+        for _, file in self._files:
+            file.sync()
+        for path in self._new_files:
+            self._filesystem.sync_file(path)
+        for path in self._directories:
+            if synced is None or path not in synced:
+                self._filesystem.sync_directory(path)
+                if synced is not None:
+                    synced.add(path)
+
+    def release(self) -> None:
+        for segment_file, _ in self._files:
+            segment_file.release()
+
+
+class Flushable(Protocol):
+    """What a flusher asks of a log. All of it is called on the owner's loop."""
+
+    flush_state: int
+    """Kept here by the flusher, so that asking for a flush costs no look-up."""
+
+    @property
+    def failure(self) -> KafkaError | None: ...
+
+    @property
+    def has_unflushed(self) -> bool: ...
+
+    def begin_flush(self) -> FlushWork:
+        """Lease what a flush has to sync. Raises `OSError`."""
+
+    def end_flush(self, work: FlushWork, error: BaseException | None) -> None:
+        """Take note of a flush that ran."""
+
+    def fail_flush(self, error: BaseException) -> None:
+        """Take note of a flush that could not begin."""
