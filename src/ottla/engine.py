@@ -13,8 +13,9 @@ Rules that every engine keeps:
    loop), never inside `begin_append`.
 4. The high watermark never passes what would survive the loss that `ottla.flush.policy` guards against, never falls
    while the process lives, and moves before the tickets that it covers report durable.
-5. `read` returns whole batches, untouched, the first of them containing the asked offset, and never a byte at or above
-   the limit that its isolation asks for.
+5. `read` returns batches, untouched, the first of them whole and containing the asked offset, and never a byte at or
+   above the limit that its isolation asks for. `max_bytes` may cut the last one, as Kafka's Fetch does; a first batch
+   that would be cut is left out, unless `at_least_one_batch` asks for it whole.
 """
 
 from __future__ import annotations
