@@ -15,7 +15,7 @@ from ssl import SSLContext
 from typing import Final, TypeVar, cast
 
 from ottla._version import __version__
-from ottla.client.errors import AnswerOverdue, ConnectionLost
+from ottla.client.errors import ConnectionLost
 from ottla.errors import UnsupportedVersion, error_for_code
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import DecodeError, Message
@@ -25,6 +25,9 @@ from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersions
 SOFTWARE_NAME: Final = "ottla-python"
 API_VERSIONS_AT_MOST: Final = 4
 """Version 5 carries the cluster's id and the node's, which a bootstrapping client does not know."""
+
+MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
+"""Above what any fetch brings, and below what the first bytes of an HTTP or TLS server would be as a size."""
 
 M = TypeVar("M", bound=Message)
 
@@ -53,11 +56,11 @@ class Connection(asyncio.BufferedProtocol):
         self.on_lost: Callable[[Connection], None] | None = None
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._machine = ClientConnection(settings.client_id)
+        self._machine = ClientConnection(settings.client_id, MAX_ANSWER_BYTES)
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[tuple[asyncio.Future[Message], asyncio.TimerHandle]] = deque()
         self._lost: asyncio.Future[None] = self._loop.create_future()
-        self._reason: Exception | None = None
+        self._reason: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -81,7 +84,7 @@ class Connection(asyncio.BufferedProtocol):
     def send(
         self, api_key: ApiKey, request: Message, api_version: int, timeout_ms: int | None = None
     ) -> asyncio.Future[Message]:
-        """Send a request. The future gives the response, or raises `ConnectionLost` or `AnswerOverdue`."""
+        """Send a request. The future gives the response, or raises `ConnectionLost`."""
         answer = self._loop.create_future()
         if not self.is_open:
             answer.set_exception(self._lost_because())
@@ -133,11 +136,11 @@ class Connection(asyncio.BufferedProtocol):
             while (answer := self._machine.next_answer()) is not None:
                 self._settle(answer)
         except (InvalidFrame, DecodeError) as error:
-            self._abort(ConnectionLost(self.address, f"what came is no answer of a Kafka broker ({error})"))
+            self._abort(f"what came is no answer of a Kafka broker ({error})")
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._reason is None:
-            self._reason = ConnectionLost(self.address, str(exc) if exc else "the broker closed the connection")
+            self._reason = str(exc) if exc else "the broker closed the connection"
         waiting, self._waiting = self._waiting, deque()
         for future, timer in waiting:
             timer.cancel()
@@ -156,21 +159,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def _overdue(self, request_name: str, seconds: float) -> None:
         """An answer did not come: as answers come in order, no later one can be believed in either."""
-        self._abort(AnswerOverdue(self.address, request_name, seconds))
+        self._abort(f"no answer to {request_name} within {seconds:g} s")
 
-    def _abort(self, reason: Exception) -> None:
+    def _abort(self, reason: str) -> None:
         self._reason = reason
         if self._transport is not None:
             self._transport.abort()
 
-    def _lost_because(self) -> Exception:
+    def _lost_because(self) -> ConnectionLost:
         """A new exception for each waiter, since raising one adds to its traceback."""
-        reason = self._reason
-        if isinstance(reason, AnswerOverdue):
-            return ConnectionLost(self.address, f"closed, as {str(reason).partition(': ')[2]}")
-        if isinstance(reason, ConnectionLost):
-            return ConnectionLost(self.address, reason.reason)
-        return ConnectionLost(self.address, "the connection was closed")
+        return ConnectionLost(self.address, self._reason or "the connection was closed")
 
     # ---- opening
 

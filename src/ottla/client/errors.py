@@ -12,20 +12,15 @@ from ottla.errors import NetworkException, RequestTimedOut
 
 
 class ConnectionLost(NetworkException):
-    """A connection could not be made, or ended while an answer was due. `address` is HOST:PORT."""
+    """A connection could not be made, or ended while an answer was due, or because one did not come in time.
+
+    `address` is HOST:PORT, `reason` a few words.
+    """
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"{address}: {reason}")
         self.address = address
         self.reason = reason
-
-
-class AnswerOverdue(RequestTimedOut):
-    """A broker took the request and did not answer in time; its connection was closed. `address` is HOST:PORT."""
-
-    def __init__(self, address: str, request_name: str, timeout_seconds: float) -> None:
-        super().__init__(f"{address}: no answer to {request_name} within {timeout_seconds:g} s")
-        self.address = address
 
 
 class ClusterUnreachable(NetworkException):

@@ -106,11 +106,14 @@ class Fetcher:
         self._wake_timer: asyncio.TimerHandle | None = None
         self._is_kicked = False
         self._is_closed = False
+        self._mistake: BaseException | None = None
 
     # ---- what the consumer takes
 
     def take(self) -> FetchedPartition | None:
         """Return the oldest waiting answer of a partition that is not paused. Raises an error that came before it."""
+        if self._mistake is not None:
+            raise self._mistake
         held: list[FetchedPartition] = []
         try:
             while self._arrived:
@@ -174,7 +177,7 @@ class Fetcher:
     def kick(self) -> None:
         """Start the requests that are due: positions first, then a fetch from each idle broker with room."""
         self._is_kicked = False
-        if self._is_closed:
+        if self._is_closed or self._mistake is not None:
             return
         now = asyncio.get_running_loop().time()
         due: defaultdict[int, dict[TopicPartition, FetchPosition]] = defaultdict(dict)
@@ -204,7 +207,15 @@ class Fetcher:
                 self._fetching[node_id] = self._start(self._fetch(node_id, due[node_id]))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        """A task that ends with anything but a Kafka error shows a mistake of ours: hand it on instead of going on."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._mistake = error
+            self._has_news.set()
 
     def _wake_at(self, when: float) -> None:
         if self._wake_timer is not None:

@@ -325,7 +325,14 @@ class Sender:
     # ---- what has to happen before a batch can go
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        """A task that ends with an error shows a mistake of ours: fail what waits instead of going on."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._give_up(UnknownServerError(f"the producer failed: {error!r}"))
 
     async def _connect(self, node_id: int) -> None:
         try:
