@@ -28,6 +28,7 @@ SENDFILE_FROM_BYTES: Final = 32 * 1024
 """Below it one read and one joined write are cheaper than two calls."""
 CHUNK_BYTES: Final = 64 * 1024
 WARM_BYTES: Final = 1024 * 1024
+EARLY_BYTES: Final = 4096
 
 
 class Stream(asyncio.BufferedProtocol):
@@ -36,6 +37,7 @@ class Stream(asyncio.BufferedProtocol):
     __slots__ = (
         "_clock",
         "_connect",
+        "_early",
         "_is_closing",
         "_is_lost",
         "_is_paused",
@@ -67,6 +69,7 @@ class Stream(asyncio.BufferedProtocol):
         self._clock = clock
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
+        self._early = bytearray()  # what came before the session
         self._socket_fd = -1
         self._queue: deque[Part] = deque()
         self._sending: FileSpan | None = None  # a span of which a beginning was sent
@@ -89,15 +92,18 @@ class Stream(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(0, 0)
         self._socket_fd = transport.get_extra_info("socket").fileno()
         self._connect(self, transport)
-        if self._session is None:  # refused, or must wait
-            self.pause_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        assert self._session is not None
+        if self._session is None:
+            self._early = bytearray(EARLY_BYTES)
+            return memoryview(self._early)
         return self._session.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        assert self._session is not None
+        if self._session is None:  # must wait: keep the first bytes, and leave the others where they are
+            self._early = self._early[:nbytes]
+            self.pause_reading()
+            return
         self.last_active = self._clock.monotonic()
         self._session.received(nbytes)
 
@@ -126,6 +132,13 @@ class Stream(asyncio.BufferedProtocol):
         self._session = session
         self.last_active = self._clock.monotonic()
         self.resume_reading()
+        early, self._early = self._early, bytearray()
+        while early and not self._is_closing:
+            buffer = session.get_buffer()
+            taken = min(len(buffer), len(early))
+            buffer[:taken] = early[:taken]
+            del early[:taken]
+            session.received(taken)
 
     # -- what the session calls -----------------------------------------------------------------------------------
 

@@ -1,0 +1,125 @@
+"""Connections over real sockets: those that wait, those that are refused, and those that are silent for too long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+
+from ottla.broker.metadata.alter_configs import ConfigAlteration
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.headers import RequestHeader, encode_request_header
+from ottla.testing.clock import ManualClock
+from ottla.testing.cluster import RunningBroker, running_broker
+
+BROKER, SET = 4, 0
+HEADER = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 0, 7, "test"))
+REQUEST = len(HEADER).to_bytes(4, "big") + HEADER
+SECONDS = 10.0
+
+
+class Client:
+    """One connection that asks for ApiVersions."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    async def connect(cls, running: RunningBroker) -> Client:
+        host, port = running.address.rsplit(":", 1)
+        client = cls(*await asyncio.open_connection(host, int(port)))
+        client.writer.write(REQUEST)
+        return client
+
+    async def is_answered(self) -> bool:
+        """True for an answer, false for a connection that was ended (and is closed here, too)."""
+        try:
+            is_answered = bool(await asyncio.wait_for(self.reader.read(65536), SECONDS))
+        except ConnectionError:
+            is_answered = False
+        if not is_answered:
+            self.close()
+        return is_answered
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+def change(running: RunningBroker, key: str, value: str) -> None:
+    (error,) = running.broker.alter_configs([ConfigAlteration(BROKER, "", [(key, SET, value)])]).answer
+    assert error is None
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Any:
+    def runner(main: Coroutine[Any, Any, None]) -> None:
+        if request.param == "uvloop":
+            uvloop.run(main)
+        else:
+            asyncio.run(main)
+
+    return runner
+
+
+def test_a_connection_that_waits_is_answered_once_there_is_room(run: Any) -> None:
+    async def main() -> None:
+        async with running_broker({"max.connections": "1"}) as running:
+            first = await Client.connect(running)
+            assert await first.is_answered()
+            second = await Client.connect(running)
+            waiting = asyncio.ensure_future(second.is_answered())
+            while running.server.listeners[0].connection_count < 2:
+                await asyncio.sleep(0)
+            assert not waiting.done()
+            first.close()
+            assert await waiting
+            second.close()
+
+    run(main())
+
+
+def test_limits_that_change_hold_for_the_next_connection(run: Any) -> None:
+    async def main() -> None:
+        async with running_broker() as running:
+            first = await Client.connect(running)
+            assert await first.is_answered()
+            change(running, "max.connections.per.ip", "1")
+            assert not await (await Client.connect(running)).is_answered()
+            change(running, "max.connections.per.ip.overrides", "127.0.0.1:2")
+            third = await Client.connect(running)
+            assert await third.is_answered()
+            first.close()
+            third.close()
+
+    run(main())
+
+
+def test_those_that_wait_do_not_hold_up_the_end(run: Any) -> None:
+    async def main() -> None:
+        async with running_broker({"max.connections": "0"}) as running:
+            client = await Client.connect(running)
+            while running.server.listeners[0].connection_count < 1:
+                await asyncio.sleep(0)
+        assert not await client.is_answered()
+
+    run(main())
+
+
+def test_a_connection_that_is_silent_for_too_long_is_ended(run: Any) -> None:
+    async def main() -> None:
+        async with running_broker({"connections.max.idle.ms": "5000"}, clock=ManualClock()) as running:
+            silent = await Client.connect(running)
+            assert await silent.is_answered()
+            running.advance(4.0)
+            busy = await Client.connect(running)
+            assert await busy.is_answered()
+            running.advance(2.0)
+            assert not await silent.is_answered()
+            assert running.server.listeners[0].connection_count == 1
+            busy.close()
+
+    run(main())
