@@ -101,6 +101,7 @@ class Server:
                 timers=self.timers,
                 clock=self.clock,
             )
+            self._metadata.settings.watch(self._follow_settings)
             await self._bind(self._broker)
             self._metadata.register(self._identity(meta, self._advertise()))
             self._broker.load_topics()
@@ -109,6 +110,9 @@ class Server:
             raise
         for listener in self.listeners:
             await listener.start()
+
+    def _follow_settings(self, settings: BrokerConfig) -> None:
+        self._log.forget_producers_after(settings.integer("producer.id.expiration.ms"))
 
     def _format_directories(self) -> MetaProperties:
         """Make new directories this broker's own. Returns the first one's identity."""
