@@ -22,7 +22,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from ottla.config.broker_config import BrokerConfig, ConfigError, environment_properties, parse_overrides
-from ottla.config.properties import parse_properties
+from ottla.config.properties import decode_properties
 
 EXIT_USAGE: Final = 2
 EXIT_FAILED: Final = 1
@@ -49,8 +49,8 @@ def read_config(arguments: Sequence[str]) -> BrokerConfig:
     options = parser.parse_args(arguments)
     properties = environment_properties(os.environ)
     if options.properties is not None:
-        with open(options.properties, encoding="utf-8") as file:
-            properties.update(parse_properties(file.read()))
+        with open(options.properties, "rb") as file:
+            properties.update(decode_properties(file.read()))
     if options.data is not None:
         properties["log.dirs"] = options.data
     if options.listen is not None:
