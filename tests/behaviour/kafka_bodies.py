@@ -25,7 +25,7 @@ def camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def body_from_json(cls: type[Struct], body: dict[str, Json], variables: Variables) -> Any:
+def body_from_json(cls: StructType, body: dict[str, Json], variables: Variables) -> Any:
     """Return the message that `body` describes; what it leaves out has Kafka's default."""
     fields = {camel_case(field.name): field for field in cls.SCHEMA.fields}
     unknown = body.keys() - fields.keys()
