@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.fetched import Aborted, FetchedPartition
+from ottla.client.fetched import FetchedPartition
 from ottla.client.subscription import PartitionState
 from ottla.errors import CorruptMessage
 from ottla.model import TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
 from ottla.records.control import ControlType, control_key
+from ottla.records.reading import Aborted
 
 
 def batch(base_offset: int, count: int, *, producer_id: int = -1, control: ControlType | None = None) -> RecordBatch:
@@ -65,7 +66,7 @@ def test_aborted_records_are_seen_only_without_an_aborted_list() -> None:
         batch(6, 1, producer_id=2, control=ControlType.COMMIT),
     )
     assert offsets(fetched(*batches)) == [0, 1, 2, 3, 5]
-    assert offsets(fetched(*batches, aborted=Aborted([(0, 1)]))) == [2, 3, 5]
+    assert offsets(fetched(*batches, aborted=Aborted([(1, 0)]))) == [2, 3, 5]
 
 
 def test_a_batch_with_a_wrong_checksum_stops_before_itself() -> None:

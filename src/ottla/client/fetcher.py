@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
 from ottla.client.fetch_session import FetchPosition, FetchSession, SessionRequest
-from ottla.client.fetched import Aborted, FetchedPartition
+from ottla.client.fetched import FetchedPartition
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.client.retry import Reaction, reaction_to
 from ottla.client.subscription import PartitionState, Subscription
@@ -48,7 +48,7 @@ from ottla.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from ottla.records.legacy import split_any
+from ottla.records.reading import Aborted, split_readable
 
 FETCH_CHANNEL: Final = "fetch"
 TOPIC_IDS_FROM: Final = 13
@@ -346,10 +346,11 @@ class Fetcher:
             self._take_records(state, row, row.records)
 
     def _take_records(self, state: PartitionState, row: PartitionData, records: memoryview) -> None:
-        try:
-            batches = list(split_any(records))
-        except KafkaError as error:
-            self._take_error(state, type(error)(f"{state.partition} from offset {state.fetch_offset} on: {error}"))
+        batches, problem = split_readable(records, with_legacy=True)
+        if not batches and problem is not None:  # behind other batches it is met again, at the beginning
+            self._take_error(
+                state, type(problem.error)(f"{state.partition} at offset {state.fetch_offset}: {problem.error}")
+            )
             return
         if not batches:  # only brokers before 0.10.1 cut a batch that is larger than the limit
             self._take_error(
@@ -358,7 +359,7 @@ class Fetcher:
             return
         aborted = None
         if self._settings.isolation_level is IsolationLevel.READ_COMMITTED:
-            aborted = Aborted([(entry.first_offset, entry.producer_id) for entry in row.aborted_transactions or ()])
+            aborted = Aborted([(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()])
         fetched = FetchedPartition(state, batches, aborted=aborted, check_crcs=self._settings.check_crcs)
         state.buffered_bytes += sum(batch.size_in_bytes for batch in batches)
         state.fetch_offset = max(state.fetch_offset, batches[-1].next_offset)

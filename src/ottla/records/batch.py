@@ -203,8 +203,8 @@ class RecordBatch:
         """Iterate the records, decoded at once. Raises what `payload` raises, and `InvalidRecord`."""
         return iter(self.decode())
 
-    def decode(self) -> list[Record]:
-        """Return the records as a list; the fast way for consumers."""
+    def decode(self, *, is_strict: bool = False) -> list[Record]:
+        """Return the records as a list; the fast way for consumers, who are strict about lengths."""
         is_append_time = self.attributes & TIMESTAMP_TYPE_BIT != 0
         return decode_records(
             self.payload(),
@@ -213,6 +213,7 @@ class RecordBatch:
             base_timestamp=self.base_timestamp,
             base_sequence=self.base_sequence,
             log_append_time=self.max_timestamp if is_append_time else NO_APPEND_TIME,
+            is_strict=is_strict,
         )
 
     def __repr__(self) -> str:

@@ -203,10 +203,12 @@ def decode_records(
     base_timestamp: i64,
     base_sequence: i64 = NO_SEQUENCE,
     log_append_time: i64 = NO_APPEND_TIME,
+    is_strict: bool = False,
 ) -> list[Record]:
     """Make an object of each of the `count` records in `payload`.
 
-    With a `log_append_time` (`NO_APPEND_TIME` for none) every record has that timestamp. Raises `InvalidRecord`.
+    With a `log_append_time` (`NO_APPEND_TIME` for none) every record has that timestamp. Kafka's broker takes any
+    negative length for null; `is_strict` refuses all but -1, as consumers do. Raises `InvalidRecord`.
     """
     end: i64 = len(payload)
     position: i64 = 0
@@ -227,10 +229,14 @@ def decode_records(
             if field_size >= 0:
                 key = payload[position : position + field_size]
                 position += field_size
+            elif is_strict and field_size != -1:
+                _refuse(index, f"has a key of {field_size} bytes")
             field_size, position = read_varint(payload, position)
             if field_size >= 0:
                 value = payload[position : position + field_size]
                 position += field_size
+            elif is_strict and field_size != -1:
+                _refuse(index, f"has a value of {field_size} bytes")
             header_count, position = read_varint(payload, position)
             if header_count != 0:
                 headers, position = _decode_headers(payload, position, header_count, index)
