@@ -10,7 +10,9 @@ from ottla.config.describe import (
     ConfigSynonym,
     describe_broker,
     describe_broker_default,
+    describe_client_metrics,
     describe_group,
+    describe_new_topic,
     describe_topic,
     documented,
 )
@@ -49,7 +51,36 @@ def test_sources_come_before_nearness_of_names() -> None:
 
 def test_a_topic_shows_what_it_inherits_in_its_own_unit() -> None:
     entry = only(describe_topic(layers({"log.retention.minutes": "5"}), {}, ["retention.ms"]))
-    assert (entry.value, entry.source) == ("300000", ConfigSource.STATIC_BROKER)
+    assert entry.value == "300000"
+
+
+def test_weaker_names_alone_are_not_spoken_of_but_to_whoever_creates_a_topic() -> None:
+    static = layers({"log.retention.minutes": "5"})
+    entry = only(describe_topic(static, {}, ["retention.ms"]))
+    assert (entry.source, entry.synonyms) == (ConfigSource.DEFAULT, [])
+    created = {entry.name: entry for entry in describe_new_topic(static, {"flush.ms": "5"})}
+    assert (created["retention.ms"].value, created["retention.ms"].source) == ("300000", ConfigSource.STATIC_BROKER)
+    assert created["flush.ms"].source is ConfigSource.TOPIC
+    assert created["segment.ms"].source is ConfigSource.DEFAULT
+
+
+def test_one_listeners_setting_stands_before_the_general_one() -> None:
+    name = "listener.name.plaintext.max.connections"
+    entry = only(describe_broker(layers({"max.connections": "9"}, {name: "5"}), [name]))
+    assert (entry.value, entry.read_only, entry.config_type) == ("5", True, ConfigType.INT)
+    assert entry.synonyms == [
+        ConfigSynonym(name, "5", ConfigSource.DYNAMIC_BROKER),
+        ConfigSynonym("max.connections", "9", ConfigSource.STATIC_BROKER),
+        ConfigSynonym("max.connections", "2147483647", ConfigSource.DEFAULT),
+    ]
+
+
+def test_only_groups_speak_of_defaults_of_their_own() -> None:
+    group = only(describe_group(layers(), {}, ["share.auto.offset.reset"]))
+    assert group.synonyms == [ConfigSynonym("share.auto.offset.reset", "latest", ConfigSource.DEFAULT)]
+    assert only(describe_topic(layers(), {}, ["remote.storage.enable"])).synonyms == []
+    metrics = only(describe_client_metrics(layers(), {"interval.ms": "6000"}, ["interval.ms"]))
+    assert metrics.synonyms == [ConfigSynonym("interval.ms", "6000", ConfigSource.CLIENT_METRICS)]
 
 
 def test_of_a_brokers_synonyms_only_the_weaker_ones_stand_behind_it() -> None:

@@ -6,7 +6,8 @@ resource exists, is left to the handler. Facts that surprise:
 * Of a topic or group every setting is answered; of a broker too; of the broker default (the empty name) only what is
   set for the whole cluster at run time.
 * An empty list of keys asks for all, as does none; unknown keys are left out of the answer.
-* Synonyms come by source first and by nearness of name second; the first one is where the value comes from.
+* Synonyms come by source first and by nearness of name second; the first one is where the value comes from. Of weaker
+  names alone nothing is said (see `_from_name`), and of defaults of its own only a group speaks.
 * Internal settings show only where they are set; our own only when asked for by name; passwords never.
 """
 
@@ -77,6 +78,16 @@ def describe_topic(
     return _describe_scope(TOPIC_SETTINGS, ConfigSource.TOPIC, layers, overrides, keys)
 
 
+def describe_new_topic(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Describe a topic as CreateTopics answers: a value that comes from a weaker name has that one's source."""
+    entries: list[ConfigEntry] = []
+    for entry in describe_topic(layers, overrides):
+        behind = next(_broker_synonyms(TOPIC_SETTINGS[entry.name].synonyms, layers), None)
+        source = entry.source if behind is None or entry.source is not ConfigSource.DEFAULT else behind.source
+        entries.append(entry._replace(source=source))
+    return entries
+
+
 def describe_group(
     layers: BrokerLayers, overrides: Mapping[str, str], keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
@@ -145,8 +156,8 @@ def _describe_scope(
         if name in overrides:
             synonyms.append(ConfigSynonym(name, _shown(setting, overrides[name]), source))
         behind = list(_broker_synonyms(setting.synonyms, layers))
-        synonyms += behind
-        if not behind:
+        synonyms += _from_name(setting.synonyms[0].name, behind) if behind else []
+        if not behind and source is ConfigSource.GROUP:
             synonyms += _own_default(setting)
         value = synonyms[0].value if name in overrides else _in_unit(setting, behind)
         entries.append(
@@ -161,6 +172,16 @@ def _describe_scope(
             )
         )
     return entries
+
+
+def _from_name(name: str, synonyms: Sequence[ConfigSynonym]) -> Sequence[ConfigSynonym]:
+    """Drop what stands before the first mention of a name, everything where there is none.
+
+    That belongs to a stronger synonym, which is described by itself; so a topic whose retention comes from
+    `log.retention.hours` shows no synonyms while `log.retention.ms` is not set, and the default as its source.
+    """
+    start = next((index for index, synonym in enumerate(synonyms) if synonym.name == name), len(synonyms))
+    return synonyms[start:]
 
 
 def _own_default(setting: Setting) -> list[ConfigSynonym]:
@@ -219,10 +240,7 @@ def _in_unit(setting: Setting, behind: Sequence[ConfigSynonym]) -> str | None:
 
 def _broker_entry(setting: Setting, layers: BrokerLayers) -> ConfigEntry:
     name = setting.name
-    candidates = list(_broker_synonyms(setting.synonyms or (Synonym(name),), layers))
-    # What stands before the first mention of the name belongs to a stronger synonym, which is described by itself.
-    start = next((index for index, synonym in enumerate(candidates) if synonym.name == name), len(candidates))
-    synonyms = candidates[start:]
+    synonyms = _from_name(name, list(_broker_synonyms(setting.synonyms or (Synonym(name),), layers)))
     if synonyms:
         return _entry(name, setting, synonyms[0].value, synonyms[0].source, synonyms)
     return _entry(name, setting, None, ConfigSource.DEFAULT, synonyms)

@@ -40,7 +40,7 @@ from ottla.broker.metadata.state import MetadataState
 from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
-from ottla.config.describe import ConfigEntry, describe_topic
+from ottla.config.describe import ConfigEntry, describe_new_topic
 from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
 from ottla.errors import KafkaError
@@ -175,8 +175,8 @@ class MetadataController:
             return Committed({topic.name: error for topic in topics}, None)
 
     def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Return the settings that a topic with these overrides has, and where they come from."""
-        return describe_topic(self.settings.layers, overrides)
+        """Return the settings that a new topic with these overrides has, and where they come from."""
+        return describe_new_topic(self.settings.layers, overrides)
 
     def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:
         """Delete topics by name or id."""
