@@ -18,7 +18,7 @@ from ottla.records.snappy_stream import deflate_snappy, inflate_snappy
 from ottla.records.zstd_frame import deflate_zstd, inflate_zstd
 
 MAX_INFLATED_BYTES: Final = 256 * 1024 * 1024
-"""What one batch may inflate to unless a caller says otherwise: far above what a client's buffer holds (32 MiB)."""
+"""What one batch may inflate to where no topic sets a lower bound: far above what a client's buffer holds (32 MiB)."""
 
 
 class Codec(IntEnum):

@@ -19,6 +19,16 @@ from ottla.records.record import Record
 
 _SHOWN_RECORD_ERRORS: Final = 3
 
+INFLATED_TIMES: Final = 64
+"""How many times the largest batch a batch may inflate to: more than producers make, and a bomb is over in a moment."""
+LEAST_INFLATED_BYTES: Final = 64 * 1024 * 1024
+"""What a batch may inflate to on any topic: twice what a producer buffers by default."""
+
+
+def max_inflated_bytes(max_message_bytes: int) -> int:
+    """What a batch may inflate to on a topic that takes batches of `max_message_bytes`."""
+    return min(MAX_INFLATED_BYTES, max(LEAST_INFLATED_BYTES, INFLATED_TIMES * max_message_bytes))
+
 
 @final
 class ProduceRules:
@@ -80,6 +90,7 @@ class ProduceRules:
             before_max_ms=config.message_timestamp_before_max_ms,
             after_max_ms=config.message_timestamp_after_max_ms,
             is_compacted="compact" in config.cleanup_policy,
+            max_inflated_bytes=max_inflated_bytes(config.max_message_bytes),
         )
 
 
