@@ -80,9 +80,11 @@ class Timers:
     is rebuilt without them. So a session timer that is moved at every heartbeat costs neither a search nor memory.
     """
 
-    __slots__ = ("_cancelled", "_heap", "_sequence")
+    __slots__ = ("_cancelled", "_heap", "_sequence", "lag_seconds")
 
     def __init__(self) -> None:
+        self.lag_seconds = 0.0
+        """How late the callbacks that run now are, because the loop was held up; told by the driver, else 0."""
         self._heap: list[Timer] = []
         self._sequence = 0
         self._cancelled = 0

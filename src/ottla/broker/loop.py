@@ -51,7 +51,7 @@ class LoopOffload:
 class LoopTimers(Timers):
     """The heap of timers, driven by the loop on the clock that it is given."""
 
-    __slots__ = ("_armed_for", "_clock", "_handle", "_loop")
+    __slots__ = ("_armed_for", "_clock", "_due_at", "_handle", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         super().__init__()
@@ -59,6 +59,7 @@ class LoopTimers(Timers):
         self._clock = clock
         self._handle: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
+        self._due_at = 0.0  # on the loop's own clock, which nobody moves
 
     def call_at(self, deadline: float, callback: Callable[[], None]) -> Timer:
         timer = super().call_at(deadline, callback)
@@ -77,11 +78,16 @@ class LoopTimers(Timers):
             self._handle.cancel()
         seconds = max(deadline - self._clock.monotonic(), SHORTEST_SECONDS)
         self._armed_for = deadline
+        self._due_at = self._loop.time() + seconds
         self._handle = self._loop.call_later(seconds, self._run_due)
 
     def _run_due(self) -> None:
         self._handle = None
-        self.run_due(self._clock.monotonic())
+        self.lag_seconds = self._loop.time() - self._due_at
+        try:
+            self.run_due(self._clock.monotonic())
+        finally:
+            self.lag_seconds = 0.0
         deadline = self.next_deadline()
         if deadline is not None:
             self._arm(deadline)
