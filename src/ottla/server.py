@@ -41,6 +41,7 @@ from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_log import MetadataLog, find_metadata_directory, metadata_log_config
 from ottla.storage.metadata_snapshots import ControlBodies
+from ottla.storage.state_store import LocalStateStore
 
 DRAIN_SECONDS: Final = 2.0
 METADATA_FORMAT_LEVEL: Final = 33
@@ -96,6 +97,7 @@ class Server:
             self._metadata.begin()
             self._broker = Broker(
                 log=self._log,
+                state=LocalStateStore(self._log, self.clock),
                 metadata=self._metadata,
                 membership=self._membership,
                 timers=self.timers,
@@ -105,6 +107,7 @@ class Server:
             await self._bind(self._broker)
             self._metadata.register(self._identity(meta, self._advertise()))
             self._broker.load_topics()
+            self._broker.load_groups()
         except BaseException:
             await self._give_up()
             raise

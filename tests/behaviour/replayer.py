@@ -200,8 +200,20 @@ class Outcome:
     lacking: set[str]
 
 
+FIND_GROUP_COORDINATOR: dict[str, Json] = {
+    "api": "FindCoordinator",
+    "key": 10,
+    "version": 4,
+    "request": {"keyType": 0, "coordinatorKeys": ["anybody"]},
+    "response": {"throttleTimeMs": "$any", "coordinators": "$any"},
+    "retry_while": {"at": "/coordinators/0/errorCode", "in": [14, 15, 16]},
+}
+"""As before the recording: the topic of the groups is there."""
+
+
 async def replay_all(scenarios: list[Scenario], host: str, port: int, *, at_once: int = 64) -> list[Outcome]:
     """Replay many conversations side by side, then those that want the broker to themselves."""
+    await Run(host, port).replay(Scenario("coordinators", "", "", [FIND_GROUP_COORDINATOR], True, False, False))
     gate = asyncio.Semaphore(at_once)
 
     async def replay_one(scenario: Scenario) -> Outcome:

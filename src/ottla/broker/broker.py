@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from uuid import uuid4
 
 from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSessions
 from ottla.broker.fetching import Fetching, FetchPlan, Reply
+from ottla.broker.groups.coordinator import GroupCoordinator
+from ottla.broker.groups.rebalance import GroupServices
 from ottla.broker.loggers import alter_logger_resources
 from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration
 from ottla.broker.metadata.controller import MetadataController
@@ -27,7 +30,7 @@ from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
-from ottla.engine import EpochEndOffset, Membership, RecordLog, Ticket, TimestampOffset
+from ottla.engine import EpochEndOffset, Membership, RecordLog, Shard, StateStore, Ticket, TimestampOffset
 from ottla.errors import (
     InconsistentTopicId,
     InvalidTopicException,
@@ -35,7 +38,7 @@ from ottla.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from ottla.model import ZERO_TOPIC_ID, IsolationLevel, TopicId, TopicPartition
+from ottla.model import OFFSETS_TOPIC, ZERO_TOPIC_ID, IsolationLevel, TopicId, TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +66,7 @@ class Broker:
         self,
         *,
         log: RecordLog,
+        state: StateStore,
         metadata: MetadataController,
         membership: Membership,
         timers: Timers,
@@ -83,6 +87,11 @@ class Broker:
         self._topics_by_id: dict[TopicId, Topic] = {}
         self._purgatory: Purgatory[TopicPartition] = Purgatory(timers)
         self._fetching = Fetching(membership.node_id, self._partition_of, self._purgatory, clock)
+        self.groups = GroupCoordinator(
+            store=state,
+            services=GroupServices(timers, clock, metadata.settings, new_uuid=lambda: str(uuid4())),
+            lead=self._lead,
+        )
         log.on_advance(self._purgatory.wake)
         metadata.listen(self)
 
@@ -168,6 +177,12 @@ class Broker:
             if not stray.topic.startswith("__cluster_metadata"):
                 _log.warning("a log belongs to no topic and is left alone", extra={"partition": str(stray)})
 
+    def load_groups(self) -> None:
+        """Replay the groups and offsets that are stored. Raises `KafkaStorageError`."""
+        topic = self._topics.get(OFFSETS_TOPIC)
+        if topic is not None:
+            self.groups.open(len(topic.partitions))
+
     def on_topics_changed(
         self, created: Sequence[TopicImage], deleted: Sequence[TopicImage], reconfigured: Sequence[TopicImage]
     ) -> None:
@@ -176,6 +191,7 @@ class Broker:
             self._remove_topic(image)
         for image in created:
             self._add_topic(image, frozenset())
+        self._tell_groups([image.name for image in deleted])
         for image in reconfigured:
             topic = self._topics.get(image.name)
             if topic is not None:
@@ -214,6 +230,19 @@ class Broker:
             self._log.delete(partition.topic_partition)
             self._purgatory.wake(partition.topic_partition)
 
+    def create_offsets_topic(self) -> Ticket | None:
+        """Make the topic that groups live in where it is not there yet; it lasts once the ticket is durable."""
+        if OFFSETS_TOPIC in self._topics:
+            return None
+        return self.metadata.auto_create_topics([OFFSETS_TOPIC]).ticket
+
+    def _tell_groups(self, deleted: Sequence[str]) -> None:
+        if OFFSETS_TOPIC in deleted:
+            self.groups.close()
+        elif deleted:
+            self.groups.forget_topics(deleted)
+        self.load_groups()
+
     # -- records --------------------------------------------------------------------------------------------------
 
     def append(self, partition: Partition, records: memoryview) -> Ticket:
@@ -221,10 +250,19 @@ class Broker:
 
         `records` is read and stamped in place and not kept.
         """
+        self._write_leader_epoch(partition)
+        return partition.append(records, self.clock.wall_ms())
+
+    def _write_leader_epoch(self, partition: Partition) -> None:
         if not partition.is_epoch_written:
             self.metadata.write_leader_epoch(partition.topic_id, partition.topic_partition.partition)
             partition.is_epoch_written = True
-        return partition.append(records, self.clock.wall_ms())
+
+    def _lead(self, shard: Shard) -> int:
+        """The leader epoch of a state shard's partition, recorded now if it is not yet."""
+        partition = self.partition(shard.topic, shard.partition)
+        self._write_leader_epoch(partition)
+        return partition.leader_epoch
 
     def fetch(self, plan: FetchPlan, reply: Reply) -> list[PartitionRead] | Waiting[TopicPartition]:
         """Read by the one fetch rule: what there is, or the wait after which `reply` is called with it."""

@@ -12,6 +12,7 @@ from ottla.clock import Timers
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.session import Peer
 from ottla.protocol.schema import Message
+from ottla.storage.state_store import LocalStateStore
 from ottla.testing.clock import ManualClock
 from tests.broker.metadata.harness import MemoryStore, start
 from tests.storage.harness import start_manager
@@ -28,14 +29,17 @@ class Bench:
         self.controller = start(self.store, **settings)
         membership = LocalMembership(1)
         membership.advertise(LISTENER, "localhost", 9092)
+        logs = start_manager(directory)
         self.broker = Broker(
-            log=start_manager(directory),
+            log=logs,
+            state=LocalStateStore(logs, ManualClock()),
             metadata=self.controller,
             membership=membership,
             timers=Timers(),
             clock=ManualClock(),
         )
         self.broker.load_topics()
+        self.broker.load_groups()
 
     def context(self, version: int) -> RequestContext:
         return RequestContext(self.broker, Peer(LISTENER, "localhost", 50_000), api_version=version)

@@ -1,14 +1,18 @@
 """FindCoordinator v0 to v6: who coordinates a group, a transactional id or a share group's partition.
 
-Nobody does here: a sensible key is answered with COORDINATOR_NOT_AVAILABLE, which clients take as "not yet". Keys and
-key types that make no sense are refused as in Kafka. From v4 on a request has several keys.
+Groups are coordinated by the owner of their id; the topic that they live in is created when somebody first asks, and
+the answer leaves when that is durable. Nobody coordinates the others here: a sensible key is answered with
+COORDINATOR_NOT_AVAILABLE, which clients take as "not yet". Keys and key types that make no sense are refused as in
+Kafka. From v4 on a request has several keys.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from ottla.dialects.kafka.answers import RequestContext
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.dialects.kafka.durable import when_durable
+from ottla.engine import BrokerEndpoint
 from ottla.errors import CoordinatorNotAvailable, InvalidRequest, KafkaError
 from ottla.model import parse_uuid
 from ottla.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -20,32 +24,72 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 
-NO_NODE: Final = -1
+NOBODY: Final = BrokerEndpoint(-1, "", -1, None)
 
 
-def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
-    if context.api_version < BATCHES_FROM_VERSION:
-        error = _error(request.key_type, request.key, context.api_version)
+class _Found(NamedTuple):
+    """Who coordinates, or why nobody does."""
+
+    endpoint: BrokerEndpoint
+    error: KafkaError | None = None
+
+
+def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse | LaterAnswer:
+    ticket = context.broker.create_offsets_topic() if request.key_type == GROUP else None
+    return when_durable(ticket, _respond(request, context), lambda error: _respond(request, context, error))
+
+
+def _respond(
+    request: FindCoordinatorRequest, context: RequestContext, error: KafkaError | None = None
+) -> FindCoordinatorResponse:
+    version = context.api_version
+    if version >= BATCHES_FROM_VERSION:
+        keys = request.coordinator_keys
         return FindCoordinatorResponse(
-            error_code=error.code, error_message=str(error), node_id=NO_NODE, host="", port=NO_NODE
+            coordinators=[_row(request.key_type, key, _find(request.key_type, key, context, error)) for key in keys]
         )
+    found = _find(request.key_type, request.key, context, error)
     return FindCoordinatorResponse(
-        coordinators=[_row(request.key_type, key, context.api_version) for key in request.coordinator_keys]
+        error_code=0 if found.error is None else found.error.code,
+        error_message="NONE" if found.error is None else str(found.error),  # Kafka's name for no error
+        node_id=found.endpoint.node_id,
+        host=found.endpoint.host,
+        port=found.endpoint.port,
     )
 
 
-def _row(key_type: int, key: str, version: int) -> Coordinator:
-    error = _error(key_type, key, version)
-    message = str(error) if key_type not in (GROUP, TRANSACTION, SHARE) else ""  # as in Kafka, where rows have no text
-    return Coordinator(key=key, node_id=NO_NODE, host="", port=NO_NODE, error_code=error.code, error_message=message)
+def _row(key_type: int, key: str, found: _Found) -> Coordinator:
+    is_known_type = key_type in (GROUP, TRANSACTION, SHARE)
+    return Coordinator(
+        key=key,
+        node_id=found.endpoint.node_id,
+        host=found.endpoint.host,
+        port=found.endpoint.port,
+        error_code=0 if found.error is None else found.error.code,
+        error_message="" if is_known_type else str(found.error),  # as in Kafka, where rows have no text
+    )
 
 
-def _error(key_type: int, key: str, version: int) -> KafkaError:
+def _find(key_type: int, key: str, context: RequestContext, error: KafkaError | None) -> _Found:
+    if error is not None:
+        return _Found(NOBODY, error)
+    try:
+        return _Found(_coordinator(key_type, key, context))
+    except KafkaError as refusal:
+        return _Found(NOBODY, refusal)
+
+
+def _coordinator(key_type: int, key: str, context: RequestContext) -> BrokerEndpoint:
     if key_type not in (GROUP, TRANSACTION, SHARE):
-        return InvalidRequest(f"There is no coordinator type {key_type}.")
-    if key_type == SHARE and (version < SHARE_GROUPS_FROM_VERSION or not _is_share_key(key)):
-        return InvalidRequest("A share coordinator's key is GROUP:TOPIC-ID:PARTITION, from version 6 on.")
-    return CoordinatorNotAvailable()
+        raise InvalidRequest(f"There is no coordinator type {key_type}.")
+    if key_type == SHARE and (context.api_version < SHARE_GROUPS_FROM_VERSION or not _is_share_key(key)):
+        raise InvalidRequest("A share coordinator's key is GROUP:TOPIC-ID:PARTITION, from version 6 on.")
+    if key_type == GROUP and context.broker.groups.is_ready:
+        owner = context.broker.membership.owner(key)
+        for endpoint in context.broker.membership.brokers(context.listener_name):
+            if endpoint.node_id == owner:
+                return endpoint
+    raise CoordinatorNotAvailable
 
 
 def _is_share_key(key: str) -> bool:

@@ -1,0 +1,365 @@
+"""`GroupCoordinator`: the door to all groups. Finds a group's shard and has the right state machine decide.
+
+A group lives in the partition of `__consumer_offsets` that Kafka's hash of its id gives. The shards are loaded when the
+broker starts, or made with the topic, which is created when somebody first looks for a coordinator. Where there is no
+shard for a group, `NotCoordinator` sends clients to look for it, which makes it.
+
+How a kind of group plugs in: `group.Group` is what it shows to everybody; its protocol class registers with each shard
+what its records do (`_Kinds`); requests of classic members go to the protocol of the kind that their group has.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.broker.groups.classic import ClassicGroup
+from ottla.broker.groups.deadlines import Deadline
+from ottla.broker.groups.group import Group, MemberClaim
+from ottla.broker.groups.offsets import (
+    NO_EXPIRY,
+    CommittedOffset,
+    ExpiryRule,
+    OffsetToCommit,
+    offset_record,
+    offset_tombstone,
+)
+from ottla.broker.groups.rebalance import ClassicProtocol, GroupServices
+from ottla.broker.groups.requests import (
+    JoinOutcome,
+    JoinReply,
+    JoinRequest,
+    LeaveOutcome,
+    LeavingMember,
+    SyncOutcome,
+    SyncReply,
+    SyncRequest,
+)
+from ottla.broker.groups.shard import GroupShard, coordinator_error
+from ottla.engine import Shard, StateStore
+from ottla.errors import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    InvalidGroupId,
+    InvalidSessionTimeout,
+    KafkaError,
+    NotCoordinator,
+    OffsetMetadataTooLarge,
+)
+from ottla.model import OFFSETS_TOPIC, TopicPartition
+from ottla.protocol.internal.framing import CoordinatorRecord
+from ottla.protocol.internal.group_records import OffsetCommitKey
+from ottla.records.hashing import coordinator_partition
+
+_log = logging.getLogger(__name__)
+
+MINUTE_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """A shard with the protocols of all kinds of groups in it."""
+
+    shard: GroupShard
+    classic: ClassicProtocol
+
+
+class GroupCoordinator:
+    """Serves all groups of this broker. Runs on its loop; nothing waits, answers that must wait are called back."""
+
+    def __init__(self, *, store: StateStore, services: GroupServices, lead: Callable[[Shard], int]) -> None:
+        """`lead` returns the leader epoch of a shard's partition, recorded before the first append to it."""
+        self._store = store
+        self._services = services
+        self._lead = lead
+        self._kinds: list[_Kinds] = []
+        self._expiry: Deadline = services.deadline(self._expire_offsets)
+
+    # -- shards ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        """True when there are shards."""
+        return bool(self._kinds)
+
+    def open(self, partitions: int) -> None:
+        """Load the shards: the topic is there, with so many partitions. More that it gets later are not used."""
+        if self._kinds:
+            return
+        kinds = [self._make_shard(number) for number in range(partitions)]
+        for kind in kinds:
+            kind.shard.load()
+        self._kinds = kinds
+        self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
+
+    def close(self) -> None:
+        """Send away who waits: the broker stops, or the topic is gone."""
+        kinds, self._kinds = self._kinds, []
+        self._expiry.cancel()
+        for kind in kinds:
+            kind.shard.close()
+
+    def _make_shard(self, number: int) -> _Kinds:
+        shard = GroupShard(Shard(OFFSETS_TOPIC, number), self._store, self._lead)
+        classic = ClassicProtocol(shard, self._services)
+
+        def replay_offset(record: CoordinatorRecord) -> None:
+            assert isinstance(record.key, OffsetCommitKey)
+            shard.offsets.replay(record)
+            if record.value is not None and record.key.group not in shard.groups:
+                classic.find_or_create(record.key.group)
+
+        shard.on_replay(OffsetCommitKey, replay_offset)
+        return _Kinds(shard, classic)
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition that a group lives in. Raises `NotCoordinator` while there is none."""
+        if not self._kinds:
+            raise NotCoordinator
+        return coordinator_partition(group_id, len(self._kinds))
+
+    def _kind(self, group_id: str) -> _Kinds:
+        return self._kinds[self.partition_of(group_id)]
+
+    def find(self, group_id: str) -> Group | None:
+        """Return a group of any kind. Raises `NotCoordinator`."""
+        return self._kind(group_id).shard.groups.get(group_id)
+
+    def _get(self, group_id: str) -> Group:
+        group = self.find(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"there is no group {group_id}")
+        return group
+
+    def groups(self) -> Iterator[Group]:
+        """All groups."""
+        return (group for kind in self._kinds for group in kind.shard.groups.values())
+
+    # -- classic members ------------------------------------------------------------------------------------------
+
+    def join(self, request: JoinRequest, reply: JoinReply) -> None:
+        """JoinGroup. The answer comes with the next generation."""
+        try:
+            kind = self._kind_for_member(request.group_id)
+            shortest = self._services.integer("group.min.session.timeout.ms")
+            longest = self._services.integer("group.max.session.timeout.ms")
+            if not shortest <= request.session_timeout_ms <= longest:
+                raise InvalidSessionTimeout(f"session timeouts are between {shortest} and {longest} ms here")
+        except KafkaError as error:
+            reply(JoinOutcome(member_id=request.member_id, error=error))
+        else:
+            kind.classic.join(request, reply)
+
+    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
+        """SyncGroup. The answer comes when the leader has assigned."""
+        try:
+            kind = self._kind_for_member(request.group_id)
+        except KafkaError as error:
+            reply(SyncOutcome(error=error))
+        else:
+            kind.classic.sync(request, reply)
+
+    def heartbeat(self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int) -> None:
+        """Heartbeat. Raises what the member must know."""
+        kind = self._kind_for_member(group_id)
+        kind.classic.heartbeat(group_id, member_id, group_instance_id, generation_id)
+
+    def leave(
+        self, group_id: str, leaving: Sequence[LeavingMember], reply: Callable[[list[LeaveOutcome]], None]
+    ) -> None:
+        """LeaveGroup. Raises what concerns no member in particular."""
+        self._kind_for_member(group_id).classic.leave(group_id, leaving, reply)
+
+    def _kind_for_member(self, group_id: str) -> _Kinds:
+        if not group_id:
+            raise InvalidGroupId("only offsets can be committed without a group id")
+        return self._kind(group_id)
+
+    # -- offsets --------------------------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self,
+        group_id: str,
+        claim: MemberClaim,
+        offsets: Sequence[OffsetToCommit],
+        reply: Callable[[list[KafkaError | None]], None],
+        *,
+        expire_timestamp_ms: int = NO_EXPIRY,
+    ) -> None:
+        """Keep offsets; the answer, in the order of `offsets`, comes when they are durable.
+
+        Raises what concerns all of them: `GroupIdNotFound` for a member of a group that is not there, and what
+        `Group.check_offset_commit` raises.
+        """
+        kind = self._kind(group_id)
+        group = kind.shard.groups.get(group_id)
+        if group is None:
+            if claim.epoch >= 0:
+                raise GroupIdNotFound(f"there is no group {group_id}")
+        else:
+            group.check_offset_commit(claim, is_transactional=False)
+            group.touch(claim.member_id)
+        max_metadata_bytes = self._services.integer("offset.metadata.max.bytes")
+        now_ms = self._services.clock.wall_ms()
+        outcomes: list[KafkaError | None] = []
+        records = []
+        for one in offsets:
+            if len(one.metadata) > max_metadata_bytes:
+                outcomes.append(OffsetMetadataTooLarge())
+                continue
+            committed = CommittedOffset(
+                one.offset, one.leader_epoch, one.metadata, now_ms, expire_timestamp_ms, one.topic_id
+            )
+            records.append(offset_record(group_id, one.partition, committed))
+            outcomes.append(None)
+        _commit(kind.shard, records)
+
+        def answer(error: KafkaError | None) -> None:
+            reply(outcomes if error is None else [outcome or error for outcome in outcomes])
+
+        kind.shard.when_durable(answer)
+
+    def check_offset_fetch(self, group_id: str, claim: MemberClaim) -> None:
+        """Raise what keeps somebody from reading a group's offsets."""
+        group = self.find(group_id)
+        if group is not None:
+            group.check_offset_fetch(claim)
+
+    def committed_offset(self, group_id: str, partition: TopicPartition) -> CommittedOffset | None:
+        """Return a group's offset; None where it has none."""
+        return self._kind(group_id).shard.offsets.find(group_id, partition.topic, partition.partition)
+
+    def committed_offsets(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        """Return all offsets of a group, by topic and partition."""
+        return self._kind(group_id).shard.offsets.of_group(group_id)
+
+    def is_offset_pending(self, group_id: str, partition: TopicPartition) -> bool:
+        """True while an open transaction is about to move this offset."""
+        return self._kind(group_id).shard.offsets.is_pending(group_id, partition.topic, partition.partition)
+
+    def when_durable(self, group_id: str, done: Callable[[KafkaError | None], None]) -> None:
+        """Call `done` once what the group's shard has decided so far is durable; answers about it wait for that."""
+        self._kind(group_id).shard.when_durable(done)
+
+    def delete_offsets(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition],
+        reply: Callable[[list[KafkaError | None]], None],
+    ) -> None:
+        """Forget offsets; the answer is in the order of `partitions`. Raises what concerns the whole group."""
+        kind = self._kind_for_member(group_id)
+        group = self._get(group_id)
+        group.check_offset_delete()
+        outcomes: list[KafkaError | None] = []
+        records = []
+        for partition in partitions:
+            if group.is_subscribed_to(partition.topic):
+                outcomes.append(GroupSubscribedToTopic())
+                continue
+            outcomes.append(None)
+            if partition in kind.shard.offsets.partitions_of(group_id, partition.topic):
+                records.append(offset_tombstone(group_id, partition))
+        _commit(kind.shard, records)
+
+        def answer(error: KafkaError | None) -> None:
+            reply(outcomes if error is None else [outcome or error for outcome in outcomes])
+
+        kind.shard.when_durable(answer)
+
+    # -- groups as a whole ----------------------------------------------------------------------------------------
+
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[Group]:
+        """Return the groups in one of these states and of one of these types, in any case; no filter lets all pass."""
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {group_type.lower() for group_type in types}
+        return [
+            group
+            for group in self.groups()
+            if (not wanted_states or group.state_name.lower() in wanted_states)
+            and (not wanted_types or group.group_type.lower() in wanted_types)
+        ]
+
+    def describe_classic(self, group_id: str) -> ClassicGroup:
+        """Return a classic group. Raises `GroupIdNotFound`, also for a group of another kind, and `NotCoordinator`."""
+        if not group_id:
+            raise InvalidGroupId
+        group = self._get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise GroupIdNotFound(f"group {group_id} is not a classic group")
+        return group
+
+    def delete_group(self, group_id: str, reply: Callable[[KafkaError | None], None]) -> None:
+        """Delete a group that nobody is in, with its offsets."""
+        if not group_id:
+            reply(InvalidGroupId())
+            return
+        try:
+            kind = self._kind(group_id)
+            group = self._get(group_id)
+            group.check_delete()
+            kind.shard.commit(self._deletion(kind.shard, group))
+        except KafkaError as error:
+            reply(coordinator_error(error))
+            return
+        kind.shard.when_durable(reply)
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """Topics were deleted: their offsets go, in all groups."""
+        names = list(topics)
+        for kind in self._kinds:
+            offsets = kind.shard.offsets
+            records = [
+                offset_tombstone(group_id, partition)
+                for topic in names
+                for group_id in offsets.groups_with(topic)
+                for partition in offsets.partitions_of(group_id, topic)
+            ]
+            self._commit_unasked(kind.shard, records)
+
+    def _deletion(self, shard: GroupShard, group: Group) -> list[CoordinatorRecord]:
+        group_id = group.group_id
+        forgotten = [offset_tombstone(group_id, partition) for partition in shard.offsets.partitions_of(group_id)]
+        return [*forgotten, *group.tombstones()]
+
+    # -- expiry ---------------------------------------------------------------------------------------------------
+
+    def _expire_offsets(self) -> None:
+        """Forget offsets whose time is over, and empty groups that have none."""
+        self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
+        retention_ms = self._services.integer("offsets.retention.minutes") * MINUTE_MS
+        rule = ExpiryRule(retention_ms, self._services.clock.wall_ms())
+        for kind in self._kinds:
+            shard = kind.shard
+            records = [record for group in shard.groups.values() for record in self._expired(shard, group, rule)]
+            self._commit_unasked(shard, records)
+
+    def _expired(self, shard: GroupShard, group: Group, rule: ExpiryRule) -> list[CoordinatorRecord]:
+        group_id = group.group_id
+        expired = [
+            partition
+            for partition, committed in shard.offsets.expirable(group_id)
+            if not group.is_subscribed_to(partition.topic)
+            and (start_ms := group.retention_start_ms(committed.commit_timestamp_ms)) is not None
+            and rule.is_over(committed, start_ms)
+        ]
+        records = [offset_tombstone(group_id, partition) for partition in expired]
+        if group.is_empty and len(expired) == len(shard.offsets.partitions_of(group_id)):
+            records += group.tombstones()
+        return records
+
+    def _commit_unasked(self, shard: GroupShard, records: Sequence[CoordinatorRecord]) -> None:
+        try:
+            shard.commit(records)
+        except KafkaError:
+            _log.exception("records of groups are not stored", extra={"shard": str(shard.shard)})
+
+
+def _commit(shard: GroupShard, records: Sequence[CoordinatorRecord]) -> None:
+    """Commit what a client asked for. Raises what the client is told."""
+    try:
+        shard.commit(records)
+    except KafkaError as error:
+        raise coordinator_error(error) or error from error
