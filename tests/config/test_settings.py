@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.config.alter import MIN_INSYNC_REPLICAS
+from ottla.config.broker_changes import MIN_INSYNC_REPLICAS
 from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, KAFKA_BROKER_SETTINGS, OTTLA_SETTINGS
 from ottla.config.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.config.group_settings import BOUNDS, GROUP_SETTINGS

@@ -17,34 +17,15 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ottla.config.broker_config import PER_IP_OVERRIDES, BrokerConfig, check_connection_limits
-from ottla.config.broker_settings import DYNAMIC_ONLY_SETTINGS, LISTENER_PREFIX, broker_setting
+from ottla.config.broker_changes import check_broker_changes
+from ottla.config.broker_config import BrokerConfig
+from ottla.config.broker_settings import DYNAMIC_ONLY_SETTINGS, broker_setting
 from ottla.config.client_metrics_settings import validate_client_metrics_configs
 from ottla.config.group_settings import GROUP_SETTINGS, validate_group_configs
-from ottla.config.setting import LIST, PER_BROKER, READ_ONLY, Setting
+from ottla.config.setting import LIST, Setting
 from ottla.config.topic_settings import TOPIC_SETTINGS, validate_topic_configs
-from ottla.config.values import JAVA_BLANKS, ConfigError
+from ottla.config.values import JAVA_BLANKS
 from ottla.errors import InvalidConfig, InvalidRequest
-
-MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
-
-THREAD_COUNTS: Final = frozenset(
-    {
-        "background.threads",
-        "log.cleaner.threads",
-        "num.io.threads",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
-        "num.replica.fetchers",
-        "remote.log.manager.copier.thread.pool.size",
-        "remote.log.manager.expiration.thread.pool.size",
-        "remote.log.manager.follower.thread.pool.size",
-        "remote.log.reader.threads",
-    }
-)
-
-NOT_SERVED: Final = frozenset({"listeners", "listener.security.protocol.map", "metric.reporters"})
-"""Kafka changes these while it runs. We would have to open and close listeners, or run Java classes."""
 
 _NODE_ID: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
@@ -143,13 +124,13 @@ def check_values(
     """
     values = _merged(current, changes)
     if resource.type is ResourceType.BROKER:
-        _check_broker(resource.name, {name: text for name, text in changes.items() if text is not None}, broker)
+        check_broker_changes({name: text for name, text in changes.items() if text is not None}, resource.name, broker)
     elif not resource.name:
         raise InvalidRequest("the resource has no name")
     elif resource.type is ResourceType.TOPIC:
         validate_topic_configs(values)
     elif resource.type is ResourceType.GROUP:
-        validate_group_configs(values, broker.integer)
+        validate_group_configs(values, broker)
     elif resource.type is ResourceType.CLIENT_METRICS:
         validate_client_metrics_configs(values)
     else:
@@ -207,48 +188,3 @@ def _parts(text: str) -> list[str]:
 def _merged(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
     kept = {name: value for name, value in current.items() if name not in changes}
     return kept | {name: value for name, value in changes.items() if value is not None}
-
-
-def _check_broker(name: str, values: Mapping[str, str], broker: BrokerConfig) -> None:
-    """Check settings to be set for one broker, or for all when `name` is empty. Unknown ones pass."""
-    for key in values:
-        _check_scope(name, key)
-    try:
-        for key, text in values.items():
-            _check_broker_value(key, text, broker)
-        changed = broker.with_changes(values)
-        check_connection_limits(changed.integer("max.connections.per.ip"), changed.text(PER_IP_OVERRIDES) or "")
-    except ConfigError as error:
-        raise InvalidRequest(str(error)) from None
-    if name and MIN_INSYNC_REPLICAS in values:
-        # Eligible leader replicas (KIP-966) need one value for the whole cluster.
-        raise InvalidConfig(f"{MIN_INSYNC_REPLICAS} is set for all brokers or for a topic, not for one broker")
-
-
-def _check_scope(name: str, key: str) -> None:
-    """Refuse what cannot be changed while a broker runs, or not for all brokers (KIP-226)."""
-    setting = _setting(ResourceType.BROKER, key)
-    if setting is None:
-        return
-    is_for_one_listener = key.startswith(LISTENER_PREFIX)
-    if setting.update_mode is READ_ONLY and not is_for_one_listener:
-        raise InvalidRequest(f"{key} cannot be changed while the broker runs")
-    if key in NOT_SERVED:
-        raise InvalidRequest(f"{key} cannot be changed while the broker runs here")
-    if key.startswith("ssl."):
-        raise InvalidRequest(f"{key} is changed for one listener: {LISTENER_PREFIX}<name>.{key}")
-    if not name and setting.update_mode is PER_BROKER:
-        raise InvalidRequest(f"{key} is set for each broker, not for all")
-
-
-def _check_broker_value(key: str, text: str, broker: BrokerConfig) -> None:
-    setting = _setting(ResourceType.BROKER, key)
-    if setting is None:
-        return
-    value = setting.parse(text)
-    for topic_config in setting.topic_configs:  # what is handed down to topics must be allowed there
-        TOPIC_SETTINGS[topic_config].check(key, value)
-    if key in THREAD_COUNTS and isinstance(value, int):
-        now = broker.integer(key)
-        if not max(now // 2, 1) <= value <= now * 2:
-            raise ConfigError(f"{key}: {value} is not between half and double of what it is now ({now})")

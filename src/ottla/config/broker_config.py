@@ -10,6 +10,7 @@ Where the texts come from, and which source wins, is left to the caller, who han
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -32,6 +33,7 @@ REFUSED: Final = {
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
 PER_IP_OVERRIDES: Final = "max.connections.per.ip.overrides"
+_EXCEPTION: Final = re.compile(r"\[?(?P<host>[0-9a-zA-Z%._:-]+?)\]?\s*:\s*(?P<limit>-?[0-9]{1,9})")
 
 
 def parse_overrides(items: Iterable[str]) -> dict[str, str]:
@@ -63,18 +65,12 @@ def parse_connection_overrides(text: str) -> dict[str, int]:
     """Parse `max.connections.per.ip.overrides`: `address:number,...`. Raises `ConfigError`."""
     limits: dict[str, int] = {}
     for item in text.split(","):
-        address, colon, number = item.strip().rpartition(":")
-        if colon and address and number.strip().isdecimal():
-            limits[address.strip().strip("[]")] = int(number)
+        entry = _EXCEPTION.fullmatch(item.strip())
+        if entry is not None:
+            limits[entry["host"]] = int(entry["limit"])
         elif item.strip():
             raise ConfigError(f"{PER_IP_OVERRIDES}: {item.strip()!r} is not of the form address:number")
     return limits
-
-
-def check_connection_limits(per_ip: int, overrides: str) -> None:
-    """Refuse limits that let nobody in, and exceptions of the wrong form. Raises `ConfigError`."""
-    if not parse_connection_overrides(overrides) and per_ip == 0:
-        raise ConfigError(f"max.connections.per.ip: 0 lets nobody in unless {PER_IP_OVERRIDES} makes exceptions")
 
 
 class BrokerConfig:
@@ -246,18 +242,22 @@ class BrokerConfig:
     def _check_together(self) -> None:
         if "broker" not in self.items("process.roles"):
             raise ConfigError("process.roles: a node that is a controller only cannot be served; add broker")
-        # Read once here, so that a wrong form ends the start and not the first connection.
-        check_connection_limits(self.integer("max.connections.per.ip"), self.text(PER_IP_OVERRIDES) or "")
-        for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
-            value = self.explicit(name)
-            if isinstance(value, int) and (value == 0 or value < -1):
-                raise ConfigError(f"{name}: {value} is neither -1 (no limit) nor above 0")
+        self.check_limits()
         self._check_topic_defaults()
         self._check_order("group.min.session.timeout.ms", "group.max.session.timeout.ms")
         for kind in ("consumer", "share", "streams"):
             for middle in ("session.timeout", "heartbeat.interval", "assignment.interval"):
                 self._check_order(f"group.{kind}.min.{middle}.ms", f"group.{kind}.{middle}.ms")
                 self._check_order(f"group.{kind}.{middle}.ms", f"group.{kind}.max.{middle}.ms")
+
+    def check_limits(self) -> None:
+        """Check limits that nothing could live with. Raises `ConfigError`."""
+        if not self.max_connections_per_ip_overrides and self.integer("max.connections.per.ip") == 0:
+            raise ConfigError(f"max.connections.per.ip: 0 lets nobody in unless {PER_IP_OVERRIDES} makes exceptions")
+        for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+            value = self.explicit(name)
+            if isinstance(value, int) and (value == 0 or value < -1):
+                raise ConfigError(f"{name}: {value} is neither -1 (no limit) nor above 0")
 
     def _check_topic_defaults(self) -> None:
         """What is handed down to topics must be allowed there, though Kafka gives some of it no rule of its own."""

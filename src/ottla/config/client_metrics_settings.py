@@ -38,7 +38,7 @@ MATCHABLE: Final = frozenset(
 
 
 def validate_client_metrics_configs(overrides: Mapping[str, str]) -> None:
-    """Check a subscription. Raises `InvalidRequest` for names and intervals, `InvalidConfig` for patterns, as Kafka."""
+    """Check a subscription. Raises `InvalidConfig` for wrong forms and patterns, else `InvalidRequest`, as Kafka."""
     for name, text in overrides.items():
         setting = CLIENT_METRICS_SETTINGS.get(name)
         if setting is None:
@@ -46,7 +46,7 @@ def validate_client_metrics_configs(overrides: Mapping[str, str]) -> None:
         try:
             value = setting.parse(text)
         except ConfigError as error:
-            raise InvalidRequest(str(error)) from None
+            raise InvalidConfig(str(error)) from None
         if isinstance(value, int) and not MIN_INTERVAL_MS <= value <= MAX_INTERVAL_MS:
             raise InvalidRequest(f"{name}: {value} lies outside [{MIN_INTERVAL_MS},...,{MAX_INTERVAL_MS}]")
         if name == "match" and isinstance(value, tuple):

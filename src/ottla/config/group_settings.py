@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ottla.config.setting import BOOLEAN, INT, LIST, LONG, LOW, MEDIUM, STRING, Setting, Synonym, table
 from ottla.config.validators import ListOf, OneOfOr, at_least, one_of
@@ -243,11 +243,16 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
 """How far a group may go, by the broker's leave."""
 
 
-def validate_group_configs(overrides: Mapping[str, str], broker_value: Callable[[str], int]) -> None:
-    """Check what a group would set for itself on a broker. Raises `InvalidConfig` naming the setting.
+class BrokerValues(Protocol):
+    """What a broker's settings are (`BrokerConfig`)."""
 
-    `broker_value` answers what a broker setting is there (`BrokerConfig.integer`).
-    """
+    def integer(self, name: str) -> int: ...
+
+    def items(self, name: str) -> tuple[str, ...]: ...
+
+
+def validate_group_configs(overrides: Mapping[str, str], broker: BrokerValues) -> None:
+    """Check what a group would set for itself on a broker. Raises `InvalidConfig` naming the setting."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         setting = GROUP_SETTINGS.get(name)
@@ -257,9 +262,13 @@ def validate_group_configs(overrides: Mapping[str, str], broker_value: Callable[
             values[name] = setting.parse(text)
         except ConfigError as error:
             raise InvalidConfig(str(error)) from None
-        _check_bounds(name, values[name], broker_value)
+        _check_bounds(name, values[name], broker.integer)
     for kind in ("consumer", "share", "streams"):
-        _check_session(kind, values, broker_value)
+        _check_session(kind, values, broker.integer)
+    assignor = values.get("streams.assignor.name")
+    known = broker.items("group.streams.assignors")
+    if assignor is not None and assignor not in known:
+        raise InvalidConfig(f"streams.assignor.name: there is no {assignor!r}, but {', '.join(known)}")
 
 
 def _check_bounds(name: str, value: Value, broker_value: Callable[[str], int]) -> None:

@@ -18,7 +18,6 @@ from ottla.broker.metadata.image import MetadataView
 from ottla.broker.metadata.records import ClearElrRecord, MetadataRecord
 from ottla.broker.metadata.topic_names import check_topic_name
 from ottla.config.alter import (
-    MIN_INSYNC_REPLICAS,
     ConfigChange,
     Operation,
     Resource,
@@ -28,6 +27,7 @@ from ottla.config.alter import (
     check_values,
     replace_all,
 )
+from ottla.config.broker_changes import MIN_INSYNC_REPLICAS
 from ottla.config.broker_config import BrokerConfig
 from ottla.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 
