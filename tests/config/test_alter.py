@@ -125,6 +125,24 @@ def test_lists_grow_from_and_shrink_to_what_is_set() -> None:
     assert shrunk == {name: "1:1"}
 
 
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [
+        (TOPIC, "retention.ms"),
+        (TOPIC, "no.such.setting"),
+        (THIS_BROKER, "num.partitions"),
+        (Resource(ResourceType.GROUP, "g"), "streams.rack.aware.assignment.tags"),
+        (Resource(ResourceType.CLIENT_METRICS, "m"), "match"),
+    ],
+)
+@pytest.mark.parametrize("operation", [Operation.APPEND, Operation.SUBTRACT])
+def test_what_is_no_list_of_a_topic_or_broker_does_not_grow(
+    resource: Resource, name: str, operation: Operation
+) -> None:
+    with pytest.raises(InvalidConfig):
+        alter_incrementally(resource, {}, [ConfigChange(name, operation, "5")])
+
+
 @pytest.mark.parametrize(("resource_type", "name"), [(77, "x"), (4, "2"), (4, "x"), (4, "1_0"), (8, ""), (8, "2")])
 def test_impossible_resources(resource_type: int, name: str) -> None:
     with pytest.raises(InvalidRequest):

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 from ottla.config.broker_changes import check_broker_changes
 from ottla.config.broker_config import BrokerConfig
-from ottla.config.broker_settings import DYNAMIC_ONLY_SETTINGS, broker_setting
+from ottla.config.broker_settings import broker_setting
 from ottla.config.client_metrics_settings import validate_client_metrics_configs
-from ottla.config.group_settings import GROUP_SETTINGS, validate_group_configs
+from ottla.config.group_settings import validate_group_configs
 from ottla.config.setting import LIST, Setting
 from ottla.config.topic_settings import TOPIC_SETTINGS, validate_topic_configs
 from ottla.config.values import JAVA_BLANKS
@@ -151,14 +151,14 @@ def _check_names(resource: Resource, names: Sequence[str]) -> None:
         raise InvalidRequest(f"a setting of {resource.name!r} stands twice in the request")
 
 
-def _setting(resource_type: ResourceType, name: str) -> Setting | None:
+def _list_setting(resource_type: ResourceType, name: str) -> Setting | None:
+    """The row of a list that can be added to and taken from: of topics and brokers, in Kafka."""
+    setting = None
     if resource_type is ResourceType.TOPIC:
-        return TOPIC_SETTINGS.get(name)
-    if resource_type is ResourceType.GROUP:
-        return GROUP_SETTINGS.get(name)
-    if resource_type is ResourceType.BROKER:
-        return broker_setting(name) or DYNAMIC_ONLY_SETTINGS.get(name)
-    return None
+        setting = TOPIC_SETTINGS.get(name)
+    elif resource_type is ResourceType.BROKER:
+        setting = broker_setting(name)
+    return setting if setting is not None and setting.type is LIST else None
 
 
 def _apply(resource_type: ResourceType, change: ConfigChange, old: str | None) -> str | None:
@@ -166,8 +166,8 @@ def _apply(resource_type: ResourceType, change: ConfigChange, old: str | None) -
         return change.value
     if change.operation is Operation.DELETE:
         return None
-    setting = _setting(resource_type, change.name)
-    if setting is None or setting.type is not LIST:
+    setting = _list_setting(resource_type, change.name)
+    if setting is None:
         verb = "append to" if change.operation is Operation.APPEND else "subtract from"
         raise InvalidConfig(f"{change.name} is no list, so there is nothing to {verb}")
     # Kafka starts from its own default where nothing is set, whatever the broker's synonyms say.
