@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "ping": Entry("ottla.cli.ping", "ping", "Measure the round trip to a broker and show what it speaks."),
     "ready": Entry("ottla.cli.ready", "ready", "Wait until a cluster serves clients."),
     "decode": Entry("ottla.cli.decode", "decode", "Show what a consumer sees in the bytes of a log."),
+    "commitlog": Entry("ottla.cli.commitlog", "commitlog", "Append to, read and check plain commit log files."),
     "perf": Entry("ottla.cli.perf", "perf", "Measure throughput and latency with a bounded load."),
     "completion": Entry("ottla.cli.completion", "completion", "Print the completion script for a shell."),
 }
