@@ -473,14 +473,21 @@ class PartitionLog:
             segment.load_timestamps()
         newest = max(self._segments, key=lambda segment: segment.max_timestamp_ms)
         self._keep_warm(newest)
-        return find_max_timestamp(newest)
+        found = find_max_timestamp(newest)
+        if found is None or found.offset >= self.log_start_offset:
+            return found
+        kept = [segment for segment in self._segments if segment.next_offset > self.log_start_offset]
+        candidates = [find_max_timestamp(segment, self.log_start_offset) for segment in kept]
+        return max(filter(None, candidates), key=lambda candidate: candidate.timestamp_ms, default=None)
 
     def _find_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         for segment in self._segments:
             segment.load_timestamps()
             if segment.max_timestamp_ms >= timestamp_ms:
                 self._keep_warm(segment)
-                return find_timestamp(segment, timestamp_ms, self.log_start_offset)
+                found = find_timestamp(segment, timestamp_ms, self.log_start_offset)
+                if found is not None:
+                    return found
         return None
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
