@@ -24,6 +24,14 @@ HERE = Path(__file__).parent
 
 RECORDED_WITH = {
     "node.id": "1",
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://localhost:9093",
+    "advertised.listeners": "PLAINTEXT://127.0.0.1:0",
+    "delete.topic.enable": "true",
     "num.partitions": "1",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "5",
@@ -65,7 +73,6 @@ async def _replay_on_new_broker(scenarios: list[Scenario], *, auto_create_topics
     with tempfile.TemporaryDirectory() as directory:
         settings = RECORDED_WITH | {
             "auto.create.topics.enable": str(auto_create_topics).lower(),
-            "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": directory,
             "ottla.flush.policy": "os",
         }
