@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,43 @@ def test_every_setting_of_the_broker_can_be_described_with_a_sentence(bench: Ben
     assert len(result.configs) > 300
     assert all(row.documentation for row in result.configs)
     assert not [row.name for row in result.configs if row.name.startswith("ottla.")]
+
+
+@pytest.fixture
+def _quiet() -> Iterator[None]:
+    """Loggers belong to the process: give them back as they were."""
+    yield
+    logging.getLogger("ottla").setLevel(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("_quiet")
+def test_levels_of_loggers_are_set_here_and_other_settings_recorded_in_one_request(bench: Bench) -> None:
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            *setting(LOGGER, "1", "root", "ERROR").resources,
+            *setting(TOPIC, "t", "retention.ms", "5000").resources,
+            *setting(LOGGER, "2", "root", "ERROR").resources,
+        ]
+    )
+    rows = bench.ask(incremental_alter_configs, request, 1).responses
+    assert [(row.resource_type, row.error_code) for row in rows] == [(LOGGER, 0), (TOPIC, 0), (LOGGER, 42)]
+    assert described(bench, LOGGER, "1", "root") == ("ERROR", 6)
+    assert described(bench, TOPIC, "t", "retention.ms") == ("5000", 1)
+
+
+def test_levels_of_loggers_cannot_be_replaced_as_a_whole(bench: Bench) -> None:
+    config = replacing.AlterableConfig(name="root", value="ERROR")
+    resource = replacing.AlterConfigsResource(resource_type=LOGGER, resource_name="1", configs=[config])
+    (row,) = bench.ask(alter_configs, replacing.AlterConfigsRequest(resources=[resource]), 2).responses
+    assert row.error_code == 42
+
+
+def test_a_loggers_documentation_is_empty_and_not_missing(bench: Bench) -> None:
+    resource = DescribeConfigsResource(resource_type=LOGGER, resource_name="01", configuration_keys=None)
+    for include in (False, True):
+        request = DescribeConfigsRequest(resources=[resource], include_documentation=include)
+        (result,) = bench.ask(describe_configs, request, 4).results
+        assert {row.documentation for row in result.configs} == {""}
 
 
 def test_resources_are_listed_by_type_and_without_types_all_of_them(bench: Bench) -> None:
