@@ -33,7 +33,7 @@ from ottla.config.listeners import SECURITY_PROTOCOLS
 from ottla.config.listeners import Listener as ListenerConfig
 from ottla.dialects.connection_gate import ConnectionGate
 from ottla.dialects.kafka.dialect import KafkaDialect
-from ottla.dialects.listener import IdleConnections, Listener
+from ottla.dialects.listener import HostNames, IdleConnections, Listener
 from ottla.engine import StateRecord
 from ottla.model import format_uuid
 from ottla.storage.directory import MetaProperties
@@ -173,7 +173,7 @@ class Server:
     async def _bind(self, broker: Broker) -> None:
         idle = IdleConnections(self.timers, self.clock, self.config.connections_max_idle_ms / 1000)
         dialect = KafkaDialect(broker, self.config.socket_request_max_bytes)
-        gate = ConnectionGate(broker.config, self.timers, self.clock)
+        gate = ConnectionGate(broker.config, self.timers, self.clock, HostNames(self._offload).resolve)
         broker.metadata.settings.watch(gate.configure)
         for wanted in self.config.listeners:
             listener = Listener(wanted.name, dialect, gate=gate, idle=idle, offload=self._offload, clock=self.clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -42,7 +42,8 @@ class Scene:
         self.clock = ManualClock()
         self.timers = Timers()
         self.static = BrokerConfig.from_properties(dotted(settings))
-        self.gate = ConnectionGate(self.static, self.timers, self.clock)
+        self.asked: list[tuple[str, Callable[[Sequence[str]], None]]] = []
+        self.gate = ConnectionGate(self.static, self.timers, self.clock, lambda *asked: self.asked.append(asked))
 
     def call(self, *callers: Caller) -> list[str]:
         for caller in callers:
@@ -103,6 +104,19 @@ def test_an_address_that_has_its_share_is_refused() -> None:
 def test_nobody_enters_by_default_where_only_exceptions_do() -> None:
     scene = Scene(max_connections_per_ip="0", max_connections_per_ip_overrides="[::1]:1")
     assert scene.call(Caller("10.0.0.1"), Caller("::1"), Caller("::1")) == ["refused", "in", "refused"]
+
+
+def test_an_exception_may_be_a_name_which_counts_once_it_is_looked_up() -> None:
+    scene = Scene(max_connections_per_ip="1", max_connections_per_ip_overrides="a.example:2,10.0.0.9:1")
+    ((name, answer),) = scene.asked
+    assert scene.call(*callers(2)) == ["in", "refused"]
+    answer(["10.0.0.1", "::1", "10.0.0.9"])
+    assert name == "a.example"
+    assert scene.call(*callers(2)) == ["in", "refused"]
+    assert scene.call(*callers(2, "10.0.0.9")) == ["in", "refused"]
+    scene.change(max_connections_per_ip_overrides="")
+    answer(["10.0.0.7"])
+    assert scene.call(*callers(2, "10.0.0.7")) == ["in", "refused"], "what was replaced counts no more"
 
 
 def test_limits_change_while_people_wait_and_put_nobody_out() -> None:

@@ -89,7 +89,7 @@ def test_limits_that_change_hold_for_the_next_connection(run: Any) -> None:
             assert await first.is_answered()
             change(running, "max.connections.per.ip", "1")
             assert not await (await Client.connect(running)).is_answered()
-            change(running, "max.connections.per.ip.overrides", "127.0.0.1:2")
+            change(running, "max.connections.per.ip.overrides", "127.0.0.1:2,localhost:2")
             third = await Client.connect(running)
             assert await third.is_answered()
             first.close()

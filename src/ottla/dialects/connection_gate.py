@@ -12,6 +12,8 @@ Limits may change at any time and count for those that come or wait; nobody is p
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from ipaddress import ip_address
 from typing import Final, Protocol
 
@@ -20,6 +22,9 @@ from ottla.config.broker_config import BrokerConfig
 from ottla.config.values import INT32_MAX
 
 UNLIMITED: Final = INT32_MAX
+
+Resolver = Callable[[str, Callable[[Sequence[str]], None]], None]
+"""Looks a host name up and hands its addresses over, later and on the loop; none where there are none."""
 
 
 class Visitor(Protocol):
@@ -86,7 +91,8 @@ class _Side:
 class ConnectionGate:
     """Lets visitors of all listeners in. `configure` comes first, and again whenever the limits changed."""
 
-    def __init__(self, config: BrokerConfig, timers: Timers, clock: Clock) -> None:
+    def __init__(self, config: BrokerConfig, timers: Timers, clock: Clock, resolve: Resolver) -> None:
+        self._resolve = resolve
         self._timers = timers
         self._clock = clock
         self._timer: Timer | None = None
@@ -112,7 +118,11 @@ class ConnectionGate:
         self._limit = config.integer("max.connections")
         self._rate.change(config.integer("max.connection.creation.rate"))
         self._per_host_limit = config.integer("max.connections.per.ip")
-        self._exceptions = {usual_form(host): n for host, n in config.max_connections_per_ip_overrides.items()}
+        self._exceptions = exceptions = {}
+        for host, limit in config.max_connections_per_ip_overrides.items():
+            exceptions[usual_form(host)] = limit
+            if not _is_address(host):
+                self._resolve(host, partial(_except, exceptions, limit))
         for name, side in self._sides.items():
             side.limit = config.listener_integer(name, "max.connections")
             side.rate.change(config.listener_integer(name, "max.connection.creation.rate"))
@@ -194,11 +204,24 @@ class ConnectionGate:
             self._timer = self._timers.call_at(deadline, self._let_in)
 
 
+def _except(exceptions: dict[str, int], limit: int, addresses: Sequence[str]) -> None:
+    """A name was resolved, perhaps after the exceptions were replaced."""
+    for address in addresses:
+        exceptions.setdefault(usual_form(address), limit)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def usual_form(host: str) -> str:
     """The one text for an address that may be written in several ways; a name stays as it is."""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
+    if not _is_address(host):
         return host
+    address = ip_address(host.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     return str(address if mapped is None else mapped)

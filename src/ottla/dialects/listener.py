@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ottla.clock import Clock, Timer, Timers
@@ -56,6 +58,28 @@ class IdleConnections:
         if self._streams:
             oldest = min(stream.last_active for stream in self._streams)
             self._timer = self._timers.call_at(oldest + self._max_idle_seconds, self._end_idle)
+
+
+class HostNames:
+    """Looks host names up on another thread: the gate's `Resolver`."""
+
+    __slots__ = ("_offload",)
+
+    def __init__(self, offload: Offload) -> None:
+        self._offload = offload
+
+    def resolve(self, host: str, then: Callable[[Sequence[str]], None]) -> None:
+        addresses: list[str] = []
+
+        def look_up() -> None:
+            addresses.extend(str(found[4][0]) for found in socket.getaddrinfo(host, None))
+
+        def done(error: BaseException | None) -> None:
+            if error is not None:
+                _log.warning("a host name has no address", extra={"host": host})
+            then(addresses)
+
+        self._offload.submit(look_up, done)
 
 
 class Connection:
