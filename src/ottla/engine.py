@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaError
-from ottla.model import AppendOrigin, TopicId, TopicPartition
+from ottla.model import NO_PRODUCER_ID, AppendOrigin, TopicId, TopicPartition
 
 
 class Ticket(Protocol):
@@ -214,18 +214,22 @@ class StateRecord:
 
 
 class StateBatch(NamedTuple):
-    """Stored records with where and when they stand."""
+    """Stored records with where and when they stand, and the transaction that they are part of."""
 
     base_offset: int
     timestamp_ms: int
     records: Sequence[StateRecord]
+    producer_id: int = NO_PRODUCER_ID
+    """Whose transaction the records wait for the end of; `NO_PRODUCER_ID` where they count at once."""
+    is_commit: bool | None = None
+    """Set where this is the end of that transaction, and has no records."""
 
 
 class StateStore(Protocol):
     """Serves every state machine of the broker: decide, append, replay."""
 
     def load(self, shard: Shard) -> Iterator[StateBatch]:
-        """Yield all that is stored, newest snapshot first, in order. Control records are left out."""
+        """Yield all that is stored, newest snapshot first, in order. Of control records only ends of transactions."""
 
     def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
         """Append the records as one batch. Raises `KafkaStorageError`."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from ottla.config.log_config import LogConfig
 from ottla.engine import Shard, StateRecord, StateStore
 from ottla.model import TopicPartition
+from ottla.records.builder import BatchBuilder
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
 from ottla.storage.state_store import LocalStateStore
 from ottla.testing.clock import START_WALL_MS, ManualClock
@@ -32,7 +33,7 @@ def test_appended_records_are_loaded_in_order(tmp_path: Path) -> None:
     assert logs.latest_leader_epoch(PARTITION) == 2
 
 
-def test_control_records_are_left_out(tmp_path: Path) -> None:
+def test_of_control_records_only_the_end_of_a_transaction_is_told(tmp_path: Path) -> None:
     logs = start_manager(tmp_path)
     logs.create(PARTITION, TOPIC_ID, LogConfig())
     store = LocalStateStore(logs, ManualClock())
@@ -41,7 +42,22 @@ def test_control_records_are_left_out(tmp_path: Path) -> None:
     batch = end_transaction_batch(marker, producer_id=1, producer_epoch=0, timestamp_ms=5)
     logs.begin_append(PARTITION, bytearray(batch), leader_epoch=0)
 
-    assert [list(batch.records) for batch in store.load(SHARD)] == [[StateRecord(b"k", b"v")]]
+    data, end = store.load(SHARD)
+
+    assert (list(data.records), data.producer_id, data.is_commit) == ([StateRecord(b"k", b"v")], -1, None)
+    assert (list(end.records), end.producer_id, end.is_commit) == ([], 1, True)
+
+
+def test_records_of_a_transaction_come_with_their_producer(tmp_path: Path) -> None:
+    logs = start_manager(tmp_path)
+    logs.create(PARTITION, TOPIC_ID, LogConfig())
+    builder = BatchBuilder(producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    builder.append(5, b"k", b"v")
+    logs.begin_append(PARTITION, bytearray(builder.build()), leader_epoch=0)
+
+    (batch,) = LocalStateStore(logs, ManualClock()).load(SHARD)
+
+    assert (list(batch.records), batch.producer_id, batch.is_commit) == ([StateRecord(b"k", b"v")], 7, None)
 
 
 def test_empty_shard_loads_nothing(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from ottla.clock import Clock
 from ottla.engine import ReadLimit, ReadResult, Shard, StateBatch, StateRecord, Ticket
-from ottla.model import AppendOrigin, TopicPartition
+from ottla.model import NO_PRODUCER_ID, AppendOrigin, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
+from ottla.records.control import ControlType, marker_of
 from ottla.records.legacy import split_any
 from ottla.storage.manager import LogManager
 from ottla.storage.ticket import SegmentSpan
@@ -32,7 +33,7 @@ class LocalStateStore:
         self._clock = clock
 
     def load(self, shard: Shard) -> Iterator[StateBatch]:
-        """Yield the data batches of a shard in offset order. Raises `KafkaStorageError`, `CorruptMessage`."""
+        """Yield the batches of a shard in offset order; see `engine.StateStore.load`. Raises `KafkaStorageError`, `CorruptMessage`."""
         partition = TopicPartition(shard.topic, shard.partition)
         offsets = self._logs.offsets(partition)
         offset, end = offsets.log_start_offset, offsets.log_end_offset
@@ -41,12 +42,22 @@ class LocalStateStore:
             next_offset = offset
             for batch in split_any(_take_bytes(result)):
                 next_offset = batch.next_offset
-                if not (isinstance(batch, RecordBatch) and batch.is_control):
-                    records = [record for record in batch.records() if record.offset >= offset]
+                if isinstance(batch, RecordBatch) and batch.is_control:
+                    marker = marker_of(batch)
+                    if marker is not None:
+                        is_commit = marker.type is ControlType.COMMIT
+                        yield StateBatch(batch.base_offset, batch.max_timestamp, (), batch.producer_id, is_commit)
+                    continue
+                producer_id = NO_PRODUCER_ID
+                if isinstance(batch, RecordBatch) and batch.is_transactional:
+                    producer_id = batch.producer_id
+                records = [record for record in batch.records() if record.offset >= offset]
+                if records:  # compaction may leave a batch with none
                     yield StateBatch(
-                        batch.base_offset,
+                        records[0].offset,
                         batch.max_timestamp,
                         [StateRecord(record.key, record.value) for record in records],
+                        producer_id,
                     )
             if next_offset == offset:
                 return  # compaction left nothing behind this offset

@@ -50,7 +50,6 @@ from ottla.errors import (
 )
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.protocol.internal.framing import CoordinatorRecord
-from ottla.protocol.internal.group_records import OffsetCommitKey
 from ottla.records.hashing import coordinator_partition
 
 _log = logging.getLogger(__name__)
@@ -102,17 +101,8 @@ class GroupCoordinator:
             kind.shard.close()
 
     def _make_shard(self, number: int) -> _Kinds:
-        shard = GroupShard(Shard(OFFSETS_TOPIC, number), self._store, self._lead)
-        classic = ClassicProtocol(shard, self._services)
-
-        def replay_offset(record: CoordinatorRecord) -> None:
-            assert isinstance(record.key, OffsetCommitKey)
-            shard.offsets.replay(record)
-            if record.value is not None and record.key.group not in shard.groups:
-                classic.find_or_create(record.key.group)
-
-        shard.on_replay(OffsetCommitKey, replay_offset)
-        return _Kinds(shard, classic)
+        shard = GroupShard(Shard(OFFSETS_TOPIC, number), self._store, lead=self._lead, make_simple_group=ClassicGroup)
+        return _Kinds(shard, ClassicProtocol(shard, self._services))
 
     def partition_of(self, group_id: str) -> int:
         """The partition that a group lives in. Raises `NotCoordinator` while there is none."""

@@ -20,7 +20,10 @@ EXPIRING_VALUE_VERSION: Final = 1
 
 
 class CommittedOffset(NamedTuple):
-    """A committed position with what its committer noted about it."""
+    """A committed position with what its committer noted about it.
+
+    `record_offset` is where it stands in the log: of a plain and a transactional commit the later one counts.
+    """
 
     offset: int = NO_OFFSET
     leader_epoch: int = NO_LEADER_EPOCH
@@ -28,6 +31,7 @@ class CommittedOffset(NamedTuple):
     commit_timestamp_ms: int = -1
     expire_timestamp_ms: int = NO_EXPIRY
     topic_id: bytes = bytes(16)
+    record_offset: int = NO_OFFSET
 
 
 NO_COMMITTED_OFFSET: Final = CommittedOffset()
@@ -113,7 +117,9 @@ class CommittedOffsets:
 
     # -- replay ---------------------------------------------------------------------------------------------------
 
-    def replay(self, record: CoordinatorRecord, producer_id: int = NO_PRODUCER_ID) -> None:
+    def replay(
+        self, record: CoordinatorRecord, *, record_offset: int = NO_OFFSET, producer_id: int = NO_PRODUCER_ID
+    ) -> None:
         """Apply the record of a commit, or its tombstone; with a producer id it waits for the transaction's end."""
         key, value = record.key, record.value
         assert isinstance(key, OffsetCommitKey)
@@ -129,6 +135,7 @@ class CommittedOffsets:
             value.commit_timestamp,
             value.expire_timestamp,
             value.topic_id,
+            record_offset,
         )
         place = self._by_group if producer_id == NO_PRODUCER_ID else self._pending.setdefault(producer_id, {})
         place.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = committed
@@ -139,7 +146,10 @@ class CommittedOffsets:
         if is_commit:
             for group_id, topics in pending.items():
                 for topic, partitions in topics.items():
-                    self._by_group.setdefault(group_id, {}).setdefault(topic, {}).update(partitions)
+                    place = self._by_group.setdefault(group_id, {}).setdefault(topic, {})
+                    for partition, committed in partitions.items():
+                        if partition not in place or place[partition].record_offset < committed.record_offset:
+                            place[partition] = committed
         return list(pending)
 
     def _forget(self, group_id: str, partition: TopicPartition) -> None:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 
 from ottla.broker.groups.group import Group
 from ottla.broker.groups.offsets import CommittedOffsets
-from ottla.engine import Shard, StateRecord, StateStore, Ticket
+from ottla.engine import Shard, StateBatch, StateRecord, StateStore, Ticket
 from ottla.errors import KafkaError, KafkaStorageError, NotCoordinator
+from ottla.model import NO_PRODUCER_ID
 from ottla.protocol.internal.framing import (
     CoordinatorRecord,
     decode_group_record,
@@ -34,15 +35,36 @@ Done = Callable[[KafkaError | None], None]
 class GroupShard:
     """State that lives in one partition. `groups` and `offsets` change by replay alone, but for what is not kept."""
 
-    __slots__ = ("_lead", "_loaded", "_replays", "_store", "_ticket", "groups", "offsets", "shard")
+    __slots__ = (
+        "_lead",
+        "_loaded",
+        "_make_simple_group",
+        "_replays",
+        "_store",
+        "_ticket",
+        "groups",
+        "offsets",
+        "shard",
+    )
 
-    def __init__(self, shard: Shard, store: StateStore, lead: Callable[[Shard], int]) -> None:
-        """`lead` returns the partition's leader epoch, recorded before the first append."""
+    def __init__(
+        self,
+        shard: Shard,
+        store: StateStore,
+        *,
+        lead: Callable[[Shard], int],
+        make_simple_group: Callable[[str], Group],
+    ) -> None:
+        """`lead` returns the partition's leader epoch, recorded before the first append.
+
+        `make_simple_group` makes the group of somebody who commits offsets and is in none.
+        """
         self.shard = shard
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
         self._store = store
         self._lead = lead
+        self._make_simple_group = make_simple_group
         self._ticket: Ticket | None = None
         self._replays: dict[type[Message], Replay] = {}
         self._loaded: list[Callable[[], None]] = []
@@ -63,9 +85,9 @@ class GroupShard:
         """Append records as one batch and replay them. Raises `KafkaStorageError`, and then nothing has changed."""
         if records:
             stored = [encode_group_record(record) for record in records]
-            self._ticket = self._store.append(self.shard, stored, self._lead(self.shard))
-            for record in records:
-                self._replay(record)
+            self._ticket = ticket = self._store.append(self.shard, stored, self._lead(self.shard))
+            for record_offset, record in enumerate(records, ticket.base_offset):
+                self._replay(record, record_offset)
 
     def when_durable(self, done: Done) -> None:
         """Call `done` once all that was committed so far is durable, now when it is so, or with what went wrong."""
@@ -81,25 +103,27 @@ class GroupShard:
 
     def load(self) -> None:
         """Replay what is stored: records of groups first, then offsets. Raises `KafkaStorageError`."""
-        newest: dict[bytes, bytes | None] = {}
+        stored = NewestRecords()
         for batch in self._store.load(self.shard):
-            for record in batch.records:
-                if record.key is not None:
-                    newest.pop(record.key, None)  # the order is that of the newest records
-                    newest[record.key] = record.value
-        offsets = []
-        for key, value in newest.items():
-            stored = self._decode(key, value) if value is not None else None
-            if stored is None:
-                continue
-            if isinstance(stored.key, OffsetCommitKey):
-                offsets.append(stored)
-            else:
-                self._replay(stored)
-        for stored in offsets:
-            self._replay(stored)
+            stored.take(batch)
+        self._replay_all(stored.committed, NO_PRODUCER_ID)
+        for producer_id, pending in stored.pending.items():
+            self._replay_all(pending, producer_id)
         for callback in self._loaded:
             callback()
+
+    def _replay_all(self, stored: RecordsByKey, producer_id: int) -> None:
+        offsets = []
+        for key, (record_offset, value) in stored.items():
+            record = self._decode(key, value) if value is not None else None
+            if record is None:
+                continue
+            if isinstance(record.key, OffsetCommitKey):
+                offsets.append((record, record_offset))
+            else:
+                self._replay(record, record_offset, producer_id)
+        for record, record_offset in offsets:
+            self._replay(record, record_offset, producer_id)
 
     def close(self) -> None:
         """Send away who waits, and cancel all timers."""
@@ -115,10 +139,56 @@ class GroupShard:
             return None
         return record if isinstance(record, CoordinatorRecord) else None
 
-    def _replay(self, record: CoordinatorRecord) -> None:
-        replay = self._replays.get(type(record.key))
+    def _replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        key = record.key
+        if isinstance(key, OffsetCommitKey):
+            self.offsets.replay(record, record_offset=record_offset, producer_id=producer_id)
+            if record.value is not None and key.group not in self.groups:
+                self.groups[key.group] = self._make_simple_group(key.group)
+            return
+        replay = self._replays.get(type(key))
         if replay is not None:
             replay(record)
+
+
+RecordsByKey = dict[bytes, tuple[int, bytes | None]]
+"""Offset and value of the newest record of each key, in the order of the log."""
+
+
+class NewestRecords:
+    """What is left of a log when of each key only the newest record counts, and of transactions only those committed.
+
+    Much of a log that was not compacted yet is out of date; only what is left is decoded.
+    """
+
+    __slots__ = ("committed", "pending")
+
+    def __init__(self) -> None:
+        self.committed: RecordsByKey = {}
+        self.pending: dict[int, RecordsByKey] = {}
+        """Records of transactions that have not ended, by producer id."""
+
+    def take(self, batch: StateBatch) -> None:
+        """Go on with the next batch of the log."""
+        if batch.is_commit is not None:
+            ended = self.pending.pop(batch.producer_id, {})
+            if batch.is_commit:
+                for key, (record_offset, value) in ended.items():
+                    self._take_ended(key, record_offset, value)
+            return
+        place = self.committed
+        if batch.producer_id != NO_PRODUCER_ID:
+            place = self.pending.setdefault(batch.producer_id, {})
+        for record_offset, record in enumerate(batch.records, batch.base_offset):
+            if record.key is not None:
+                place.pop(record.key, None)  # so that the order is that of the newest records
+                place[record.key] = (record_offset, record.value)
+
+    def _take_ended(self, key: bytes, record_offset: int, value: bytes | None) -> None:
+        """A plain commit that came after a transactional one, though before that transaction's end, counts."""
+        if key not in self.committed or self.committed[key][0] < record_offset:
+            self.committed.pop(key, None)
+            self.committed[key] = (record_offset, value)
 
 
 def encode_group_record(record: CoordinatorRecord) -> StateRecord:
