@@ -26,6 +26,7 @@ from ottla.broker.metadata.control import (
 from ottla.broker.metadata.controller import MetadataController
 from ottla.broker.metadata.image import ListenerImage
 from ottla.broker.metadata.records import encode_record
+from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import BrokerIdentity, format_records
 from ottla.clock import Clock, SystemClock
 from ottla.config.broker_config import BrokerConfig
@@ -35,12 +36,15 @@ from ottla.dialects.connection_gate import ConnectionGate
 from ottla.dialects.kafka.dialect import KafkaDialect
 from ottla.dialects.listener import HostNames, IdleConnections, Listener
 from ottla.engine import StateRecord
+from ottla.errors import KafkaStorageError
 from ottla.model import format_uuid
-from ottla.storage.directory import MetaProperties
+from ottla.storage.checkpoints import CorruptCheckpoint
+from ottla.storage.directory import DirectoryError, MetaProperties
 from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_log import MetadataLog, find_metadata_directory, metadata_log_config
 from ottla.storage.metadata_snapshots import ControlBodies
+from ottla.storage.quorum_state import CorruptQuorumState
 from ottla.storage.state_store import LocalStateStore
 
 DRAIN_SECONDS: Final = 2.0
@@ -50,6 +54,17 @@ METADATA_FORMAT_LEVEL: Final = 33
 
 class StartError(Exception):
     """The broker cannot start; the message says why, in one line."""
+
+
+_REASONS: Final = (
+    DirectoryError,
+    CorruptCheckpoint,
+    CorruptQuorumState,
+    KafkaStorageError,
+    MetadataRefused,
+    StartError,
+)
+"""What the rooms below raise when they cannot work with what they found."""
 
 
 class Server:
@@ -85,34 +100,39 @@ class Server:
     # -- start ----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Serve. Raises `StartError` and leaves nothing open, `DirectoryError` and the like from the rooms below."""
-        self._log.open()
+        """Serve. Raises `StartError`, in one line, and leaves nothing locked or bound."""
         try:
-            meta = self._format_directories()
-            self._log.load()
-            store = self._open_metadata_log()
-            identity = self._identity(meta, ())
-            self._metadata = MetadataController(store, identity, self.config, random_uuid=_random_uuid)
-            self._metadata.load()
-            self._metadata.begin()
-            self._broker = Broker(
-                log=self._log,
-                state=LocalStateStore(self._log, self.clock),
-                metadata=self._metadata,
-                membership=self._membership,
-                timers=self.timers,
-                clock=self.clock,
-            )
-            self._metadata.settings.watch(self._follow_settings)
-            await self._bind(self._broker)
-            self._metadata.register(self._identity(meta, self._advertise()))
-            self._broker.load_topics()
-            self._broker.load_groups()
+            await self._open()
+        except _REASONS as error:
+            self._give_up()
+            raise StartError(str(error)) from error
         except BaseException:
-            await self._give_up()
+            self._give_up()
             raise
         for listener in self.listeners:
             await listener.start()
+
+    async def _open(self) -> None:
+        self._log.open()
+        meta = self._format_directories()
+        self._log.load()
+        store = self._open_metadata_log()
+        self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=_random_uuid)
+        self._metadata.load()
+        self._metadata.begin()
+        self._broker = Broker(
+            log=self._log,
+            state=LocalStateStore(self._log, self.clock),
+            metadata=self._metadata,
+            membership=self._membership,
+            timers=self.timers,
+            clock=self.clock,
+        )
+        self._metadata.settings.watch(self._follow_settings)
+        await self._bind(self._broker)
+        self._metadata.register(self._identity(meta, self._advertise()))
+        self._broker.load_topics()
+        self._broker.load_groups()
 
     def _follow_settings(self, settings: BrokerConfig) -> None:
         self._log.forget_producers_after(settings.integer("producer.id.expiration.ms"))
@@ -145,6 +165,8 @@ class Server:
             control=ControlBodies(leader_change_body(node_id), snapshot_header_body, snapshot_footer_body()),
         )
         if not store.is_formatted:
+            if self._log.partitions():
+                raise StartError(f"{directory.path} has partitions, but the metadata log that knows them is gone")
             directory_id = directory.meta.directory_id if directory.meta is not None else None
             controller = ListenerImage("CONTROLLER", "localhost", 9093, 0)
             store.format(
@@ -214,11 +236,12 @@ class Server:
         self._log.when_idle(lambda: done.set_result(None))
         await done
 
-    async def _give_up(self) -> None:
-        """Close what a failed start had opened. The logs were not changed by it, or are checked at the next start."""
+    def _give_up(self) -> None:
+        """Let go of what a failed start had opened. Without clean-shutdown files the next start checks the logs."""
         for listener in self.listeners:
             listener.stop_accepting()
-        self._log.close()
+        for directory in self._log.directories:
+            directory.release()
         self.timers.close()
         self._offload.close()
 

@@ -80,13 +80,12 @@ def _run_loop(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 async def _serve(config: BrokerConfig) -> int:
     from ottla.server import Server, StartError
-    from ottla.storage.directory import DirectoryError
 
     stopped = _stop_on_signals()
     server = Server(config)
     try:
         await server.start()
-    except (StartError, DirectoryError) as error:
+    except StartError as error:
         return _complain(str(error), EXIT_FAILED)
     print(f"ottla ready on {server.address}", flush=True)
     await stopped.wait()
