@@ -61,8 +61,7 @@ async def test_no_offset_is_given_twice_while_a_log_is_trimmed(room: Room) -> No
     """redpanda "s/log: fixed race condition between appends and prefix truncation": the same offset for two batches, or
     an end that goes back."""
     await room.create("t", configs={"segment.bytes": str(1 << 20)})
-    trimmer = await room.connect()
-    trimming = Room(room.running, trimmer)
+    trimming = Room(room.address, await room.connect())
     is_over = False
     starts: list[int] = []
 

@@ -132,7 +132,7 @@ async def test_a_claimed_length_costs_nothing(room: Room, lie: str) -> None:
             liar = await room.connect()
             liar.write(sized(LIES[lie]))
             assert await liar.is_ended()
-            liar.close()
+            await liar.close()
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -241,7 +241,7 @@ async def test_every_announced_version_is_served(room: Room) -> None:
             if key == ApiKey.PRODUCE:
                 continue  # acks=0: silence
             read_answer(await peer.receive(), api.response, version, 7)
-            peer.close()
+            await peer.close()
 
 
 def minimal_request(request: type[Message]) -> Message:

@@ -12,7 +12,7 @@ import inspect
 import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from ottla.clock import Clock
@@ -106,8 +106,11 @@ class Peer:
         except ConnectionError:
             return True
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Hang up, whatever the broker has done meanwhile."""
         self.writer.close()
+        with suppress(ConnectionError):
+            await self.writer.wait_closed()
 
 
 def frame(request: Message, version: int, correlation_id: int = 1, *, client_id: str | None = "test") -> bytes:
@@ -135,22 +138,29 @@ def read_answer(data: bytes, response: type[Message], version: int, correlation_
 
 
 class Room:
-    """A broker of one's own, and a connection to it that most steps use."""
+    """A broker, and a connection to it that most steps use."""
 
-    def __init__(self, running: RunningBroker, peer: Peer) -> None:
-        self.running = running
+    def __init__(self, address: str, peer: Peer, running: RunningBroker | None = None) -> None:
+        self.address = address
         self.peer = peer
         self._peers = [peer]
+        self._running = running
+
+    @property
+    def running(self) -> RunningBroker:
+        """The broker where it is in this process."""
+        assert self._running is not None
+        return self._running
 
     async def connect(self) -> Peer:
         """Open another connection; it is closed at the end."""
-        peer = await Peer.connect(self.running.address)
+        peer = await Peer.connect(self.address)
         self._peers.append(peer)
         return peer
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for peer in self._peers:
-            peer.close()
+            await peer.close()
 
     async def ask(self, request: Message, version: int) -> Any:
         return await self.peer.ask(request, version)
@@ -259,12 +269,18 @@ class Room:
 @asynccontextmanager
 async def open_room(settings: Mapping[str, str] | None = None, *, clock: Clock | None = None) -> AsyncIterator[Room]:
     """Start a broker and connect to it."""
-    async with running_broker(settings, clock=clock) as running:
-        room = Room(running, await Peer.connect(running.address))
-        try:
-            yield room
-        finally:
-            room.close()
+    async with running_broker(settings, clock=clock) as running, room_at(running.address, running) as room:
+        yield room
+
+
+@asynccontextmanager
+async def room_at(address: str, running: RunningBroker | None = None) -> AsyncIterator[Room]:
+    """Connect to a broker that is there already."""
+    room = Room(address, await Peer.connect(address), running)
+    try:
+        yield room
+    finally:
+        await room.close()
 
 
 def on_broker(
