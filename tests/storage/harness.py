@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ottla.clock import Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadResult
@@ -122,6 +123,24 @@ def start_manager(directory: Path, **settings: Any) -> LogManager:
     manager.open()
     manager.load()
     return manager
+
+
+class Kept:
+    """A manager with its housekeeper, on a clock that is moved by hand."""
+
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        self.clock = ManualClock()
+        self.timers = Timers()
+        self.offload = ManualOffload()
+        self.manager = start_manager(directory, clock=self.clock, offload=self.offload, **settings)
+        properties = {"log.dirs": str(directory), **settings.get("properties", {})}
+        self.manager.start_housekeeping(self.timers, BrokerConfig.from_properties(properties))
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; what falls due is done to its end."""
+        self.clock.advance(seconds)
+        self.timers.run_due(self.clock.monotonic())
+        self.offload.run_all()
 
 
 def make_batch(

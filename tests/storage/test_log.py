@@ -274,11 +274,14 @@ def test_log_that_ends_before_its_start_begins_anew_there(tmp_path: Path) -> Non
     assert again.append(make_batch(), leader_epoch=1).base_offset == 50
 
 
-def test_damaged_leader_epochs_are_a_storage_error(tmp_path: Path) -> None:
-    open_log(tmp_path).close()
-    FILES.write(str(tmp_path / "leader-epoch-checkpoint"), b"nonsense\n")
-    with pytest.raises(KafkaStorageError, match="leader-epoch-checkpoint"):
-        open_log(tmp_path)
+@pytest.mark.parametrize("content", [b"nonsense\n", b"", b"0\n2\n3 0\n"])
+def test_damaged_leader_epochs_are_made_again_from_the_log(tmp_path: Path, content: bytes) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(2), 3)
+    log.append(make_batch(), 5)
+    log.close()
+    FILES.write(str(tmp_path / "leader-epoch-checkpoint"), content)
+    assert open_log(tmp_path).epochs.entries == [(3, 0), (5, 2)]
 
 
 def test_leftovers_of_unfinished_work_are_removed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.storage.harness import (
     TOPIC_ID,
     TP,
     FailingFileSystem,
-    ManualOffload,
+    Kept,
     make_batch,
     make_manager,
     start_manager,
@@ -92,18 +92,16 @@ def test_unknown_partition_is_said_so(tmp_path: Path) -> None:
 
 
 def test_deleted_log_is_gone_at_once_and_its_files_later(tmp_path: Path) -> None:
-    offload = ManualOffload()
-    manager = make_manager(tmp_path, offload=offload)
-    manager.open()
-    manager.load()
-    manager.create(TP, TOPIC_ID, LogConfig())
-    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    kept = Kept(tmp_path)
+    kept.manager.create(TP, TOPIC_ID, LogConfig(file_delete_delay_ms=1_000))
+    kept.manager.begin_append(TP, make_batch(), leader_epoch=0)
 
-    manager.delete(TP)
+    kept.manager.delete(TP)
 
-    assert not manager.contains(TP)
+    assert not kept.manager.contains(TP)
+    kept.advance(0.9)
     assert len(list(tmp_path.glob("t-0.*-delete"))) == 1
-    offload.run_all()
+    kept.advance(0.2)
     assert not list(tmp_path.glob("t-0*"))
 
 
@@ -117,7 +115,7 @@ def test_appends_that_wait_fail_when_their_log_is_deleted(tmp_path: Path) -> Non
 
 def test_directories_that_wait_for_removal_go_at_start(tmp_path: Path) -> None:
     (tmp_path / f"t-0.{'0' * 32}-delete").mkdir()
-    start_manager(tmp_path)
+    Kept(tmp_path).advance(0.1)
     assert not list(tmp_path.glob("*-delete"))
 
 

@@ -71,6 +71,9 @@ class FileSystem(Protocol):
 
     def size(self, path: str) -> int: ...
 
+    def modified_ms(self, path: str) -> int:
+        """When the file's content last changed, in ms since 1970."""
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its missing parents; silent when it is there."""
 
@@ -96,6 +99,9 @@ class FileSystem(Protocol):
 
     def descriptor_limit(self) -> int:
         """How many files this process may have open."""
+
+    def volume_bytes(self, path: str) -> tuple[int, int]:
+        """The size of the volume that holds `path`, and what is free of it; -1 where that cannot be told."""
 
 
 class LocalFile:
@@ -209,6 +215,9 @@ class LocalFileSystem:
     def size(self, path: str) -> int:
         return os.stat(path).st_size
 
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
@@ -251,3 +260,10 @@ class LocalFileSystem:
 
     def descriptor_limit(self) -> int:
         return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    def volume_bytes(self, path: str) -> tuple[int, int]:
+        try:
+            usage = shutil.disk_usage(path)
+        except OSError:
+            return -1, -1
+        return usage.total, usage.free

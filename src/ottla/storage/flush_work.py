@@ -6,6 +6,7 @@ Put together on the owner's loop, run on a thread, released on the loop again; d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from ottla.errors import KafkaError
@@ -16,13 +17,14 @@ from ottla.storage.open_files import SegmentFile
 class FlushWork:
     """One fsync round of one log: files leased on the loop, synced by `run` on a thread."""
 
-    __slots__ = ("_directories", "_files", "_filesystem", "_new_files", "_replacements", "end_offset")
+    __slots__ = ("_directories", "_files", "_filesystem", "_new_files", "_replacements", "_side_files", "end_offset")
 
     def __init__(self, filesystem: FileSystem, end_offset: int, files: Sequence[SegmentFile]) -> None:
         self.end_offset = end_offset
         self._filesystem = filesystem
         self._files = [(file, file.lease()) for file in files]
         self._new_files: list[str] = []
+        self._side_files: list[str] = []
         self._directories: list[str] = []
         self._replacements: list[tuple[str, bytes]] = []
 
@@ -30,6 +32,10 @@ class FlushWork:
         """Have files synced that are not open, and then the names in directories."""
         self._new_files += files
         self._directories += directories
+
+    def add_side_files(self, files: Sequence[str]) -> None:
+        """Have files synced that need not exist, or may be removed before their turn comes."""
+        self._side_files += files
 
     def add_replacement(self, path: str, data: bytes) -> None:
         """Have a small file replaced first."""
@@ -46,6 +52,9 @@ class FlushWork:
             file.sync()
         for path in self._new_files:
             self._filesystem.sync_file(path)
+        for path in self._side_files:
+            with suppress(FileNotFoundError):
+                self._filesystem.sync_file(path)
         for path in self._directories:
             if synced is None or path not in synced:
                 self._filesystem.sync_directory(path)

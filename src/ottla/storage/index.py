@@ -14,7 +14,11 @@ anyway). So appending here costs no system call.
 
 from __future__ import annotations
 
+import operator
 import struct
+import sys
+from array import array
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ottla.model import NO_TIMESTAMP_MS
@@ -25,6 +29,7 @@ _TIME_ENTRY: Final = struct.Struct(">qi")
 _WARM_ENTRIES: Final = 8192 // _OFFSET_ENTRY.size
 """The end of an index that Kafka searches first, since it is in memory most likely."""
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_LOW_32_BITS: Final = 2**32 - 1
 
 
 class CorruptIndex(ValueError):
@@ -156,6 +161,12 @@ class OffsetIndex:
         if self._entries and self.last_offset < self._base_offset:
             raise CorruptIndex(f"{self.path} ends with offset {self.last_offset}, below {self._base_offset}")
 
+    def check_order(self, log_bytes: int) -> None:
+        """Raise `CorruptIndex` for entries out of order, or behind the end of a log of so many bytes."""
+        offsets, positions = _columns(self._entries, 2)
+        if not _is_rising(offsets) or not _is_rising(positions) or positions[-1:] >= [log_bytes]:
+            raise CorruptIndex(f"{self.path} has entries out of order, or behind the log's {log_bytes} bytes")
+
     def clear(self) -> None:
         self._entries.clear()
         self._is_dirty = True
@@ -271,6 +282,13 @@ class TimeIndex:
         if last.offset < self._base_offset:
             raise CorruptIndex(f"{self.path} ends with offset {last.offset}, below {self._base_offset}")
 
+    def check_order(self) -> None:
+        """Raise `CorruptIndex` for entries out of order."""
+        high, low, offsets = _columns(self._entries, 3)
+        timestamps = [(above << 32) | (below & _LOW_32_BITS) for above, below in zip(high, low, strict=True)]
+        if not _is_rising(timestamps) or any(map(operator.gt, offsets, islice(offsets, 1, None))):
+            raise CorruptIndex(f"{self.path} has entries out of order")
+
     def clear(self) -> None:
         self._entries.clear()
         self._is_dirty = True
@@ -295,6 +313,18 @@ class TimeIndex:
 
     def entries(self) -> list[TimestampPosition]:
         return [self[slot] for slot in range(len(self))]
+
+
+def _columns(entries: bytearray, count: int) -> list[list[int]]:
+    """Return the 4-byte columns of big-endian entries."""
+    numbers = array("i", bytes(entries))
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return [numbers[column::count].tolist() for column in range(count)]
+
+
+def _is_rising(numbers: list[int]) -> bool:
+    return all(map(operator.lt, numbers, islice(numbers, 1, None)))
 
 
 def is_relative_offset(offset: int, base_offset: int) -> bool:

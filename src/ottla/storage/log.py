@@ -11,6 +11,7 @@ settled. A flush that failed ends the log's writing life: what the kernel droppe
 
 from __future__ import annotations
 
+import logging
 import struct
 from bisect import bisect_right
 from collections import deque
@@ -41,16 +42,19 @@ from ottla.model import (
     TopicPartition,
 )
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
+from ottla.records.crc32c import crc32c
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.index import MAX_RELATIVE_OFFSET
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.open_files import SegmentFile
+from ottla.storage.open_files import OpenFiles, SegmentFile
 from ottla.storage.produced import ProducedAppend
 from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot
 from ottla.storage.segment import SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.ticket import LogTicket, SegmentSpan
 from ottla.storage.timestamps import find_max_timestamp, find_timestamp
+
+_log = logging.getLogger(__name__)
 
 SPAN_FROM_BYTES: Final = 32 * 1024
 """Below it one read and one gathered write are cheaper than sendfile."""
@@ -77,6 +81,7 @@ class PartitionLog:
         "_host",
         "_max_offset",
         "_pending",
+        "_refused_at",
         "_roll_after_ms",
         "_segment_bytes",
         "_segments",
@@ -84,12 +89,15 @@ class PartitionLog:
         "_warm",
         "active",
         "config",
+        "cut_bytes",
         "directory",
         "epochs",
         "failure",
+        "flush_asked",
         "flush_state",
         "flushed_offset",
         "high_watermark",
+        "is_compacting",
         "log_end_offset",
         "log_start_offset",
         "partition",
@@ -122,6 +130,12 @@ class PartitionLog:
         self.flushed_offset = log_end_offset
         self.failure: KafkaStorageError | None = None
         self.flush_state = 0
+        self.flush_asked = host.clock.monotonic()
+        """When `flush.ms` was last looked at and had this log flushed, in seconds."""
+        self.cut_bytes = 0
+        """What recovery had to cut off the end."""
+        self.is_compacting = False
+        """True while segments are being rewritten, so that nobody else takes them away."""
         self.unsynced_names: tuple[Sequence[str], Sequence[str]] | None = None
         """Files and directories of a log that was just created, for its first flush to sync."""
         self._host = host
@@ -131,6 +145,7 @@ class PartitionLog:
         self._unflushed: list[Segment] = []
         self._has_new_names = False
         self._has_new_epoch = False
+        self._refused_at = NO_OFFSET
         self._warm: list[Segment] = []
         self.active = segments[-1]
         self._segment_bytes = 0
@@ -259,6 +274,9 @@ class PartitionLog:
             self.active.file.get().truncate(self.active.size_bytes)
         except OSError:
             self.fail(failure)
+        if self._refused_at != self.log_end_offset:  # once, however often the producers try
+            self._refused_at = self.log_end_offset
+            _log.error("%s; the next append is tried again", failure)
         return failure
 
     def _enter_epoch(self, leader_epoch: int, base_offset: int) -> None:
@@ -296,7 +314,18 @@ class PartitionLog:
         self._max_offset = active.base_offset + MAX_RELATIVE_OFFSET
         self._roll_after_ms = _NEVER_MS
         if active.size_bytes:
-            self._roll_after_ms = active.roll_timestamp_ms + config.segment_ms
+            self._roll_after_ms = active.roll_timestamp_ms + self._segment_life_ms()
+
+    def _segment_life_ms(self) -> int:
+        """Return how long this segment may be active: `segment.ms`, less a part of the jitter that is its own."""
+        config = self.config
+        life_ms = config.segment_ms
+        if "compact" in config.cleanup_policy:
+            life_ms = min(life_ms, config.max_compaction_lag_ms)
+        jitter_ms = min(config.segment_jitter_ms, life_ms)
+        if jitter_ms:
+            life_ms -= crc32c(self.active.path.encode()) % jitter_ms
+        return life_ms
 
     def _roll_for(self, size_bytes: int, max_timestamp_ms: int, last_offset: int) -> Segment:
         """Roll when the batch does not fit. Raises `RecordListTooLarge` when it would fit no segment."""
@@ -341,15 +370,23 @@ class PartitionLog:
     def has_unflushed(self) -> bool:
         return self.flushed_offset < self.log_end_offset or self._has_new_names or self._has_new_epoch
 
+    def flush_when_due(self) -> None:
+        """Ask for a flush when `flush.ms` has passed since the last time."""
+        now = self._host.clock.monotonic()
+        if self.has_unflushed and self.failure is None and now - self.flush_asked >= self.config.flush_ms / 1000:
+            self.flush_asked = now
+            self._host.schedule_flush(self)
+
     def begin_flush(self) -> FlushWork:
         """Lease what a flush has to sync: everything that was appended before this call."""
         files = [segment.file for segment in self._unflushed]
         files.append(self.active.file)
         work = FlushWork(self._host.filesystem, self.log_end_offset, files)
-        self._unflushed.clear()
         if self._has_new_names:
+            work.add_side_files([path for segment in self._unflushed for path in segment.side_paths()])
             work.add_names((), [self.directory])
             self._has_new_names = False
+        self._unflushed.clear()
         if self.unsynced_names is not None:
             work.add_names(*self.unsynced_names)
             self.unsynced_names = None
@@ -382,6 +419,7 @@ class PartitionLog:
         """Refuse appends from now on and fail those that wait. What is readable stays readable."""
         if self.failure is None:
             self.failure = failure
+            _log.error("a log takes no more records: %s", failure)
         self.settle_pending(failure)
 
     def settle_pending(self, error: KafkaError) -> None:
@@ -502,11 +540,41 @@ class PartitionLog:
                 f"records of {self.partition} before {before_offset} cannot go: the high watermark is "
                 f"{self.high_watermark}"
             )
-        if before_offset > self.log_start_offset:
-            self.log_start_offset = before_offset
-            if self.epochs.cut_start(before_offset):
-                self._store_epochs()
+        self._raise_start(before_offset)
         return self.log_start_offset
+
+    def _raise_start(self, offset: int) -> None:
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            if self.epochs.cut_start(offset):
+                self._store_epochs()
+
+    def take_oldest(self, count: int) -> list[Segment]:
+        """Take the oldest segments out of the log, which then starts at the first that stays; returns them.
+
+        A log that loses all begins a new segment first. Their files keep their names: whoever takes them renames them.
+        """
+        if count == len(self._segments):
+            self.roll()
+        taken = self._segments[:count]
+        self._replace(taken, [])
+        self._raise_start(self._bases[0])
+        return taken
+
+    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+        """Put compacted segments in the place of those that they were made from. Neither may be the active one."""
+        self._replace(old, new)
+
+    def _replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+        first = self._segments.index(old[0])
+        self._segments[first : first + len(old)] = new
+        self._bases[:] = [segment.base_offset for segment in self._segments]
+        for segment in old:
+            if segment in self._unflushed:
+                self._unflushed.remove(segment)
+            if segment in self._warm:
+                self._warm.remove(segment)
+            segment.retire()
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything at and above `offset`; appends that wait for a flush there fail."""
@@ -548,6 +616,11 @@ class PartitionLog:
         self.failure = KafkaStorageError(f"{self.partition} was deleted")
         self.settle_pending(error)
         self.retire()
+
+    def share_files(self, open_files: OpenFiles) -> None:
+        """Keep the segment files among these from now on. Nothing may be leased."""
+        for segment in self._segments:
+            segment.file.move_to(open_files)
 
     def retire(self) -> None:
         """Close the files, each with its last reader, and bring nothing to disk."""

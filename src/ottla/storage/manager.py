@@ -3,21 +3,27 @@
 Knows the log directories, which partition lies where, and opens logs when they are first touched; an untouched
 partition costs a dictionary entry. Everything else is one call on a `PartitionLog`.
 
-Life: `open` (locks, reads what is there, checks logs that an unclean stop left), use, `close` (flushes, writes
-checkpoints, and the clean-shutdown files last). All calls come from the owner's loop.
+Life: `open` (locks), `find_logs`, `recover` (checks logs that an unclean stop left), `start_housekeeping`, use,
+`prepare_close`, and when idle `close` (flushes, writes checkpoints, and the clean-shutdown files last). All calls come
+from the owner's loop, but for `recover`, during which no other call is made.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
-from ottla.clock import Clock
+from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
+from ottla.config.values import INT64_MAX
 from ottla.engine import (
     AbortedTransaction,
+    ActiveProducer,
     EpochEndOffset,
+    LogDirectoryFacts,
     LogOffsets,
     Offload,
     ReadLimit,
@@ -29,12 +35,15 @@ from ottla.model import (
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
     NO_LEADER_EPOCH,
+    NO_OFFSET,
     NO_TIMESTAMP_MS,
     ZERO_TOPIC_ID,
     AppendOrigin,
     TopicId,
     TopicPartition,
 )
+from ottla.storage.background import Background
+from ottla.storage.checkpointing import Checkpoint, Checkpointer
 from ottla.storage.checkpoints import (
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -55,10 +64,21 @@ from ottla.storage.directory import (
 from ottla.storage.files import FileSystem
 from ottla.storage.flusher import Flusher
 from ottla.storage.host import LogHost
+from ottla.storage.housekeeping import Housekeeper
 from ottla.storage.log import PartitionLog
 from ottla.storage.open_files import OpenFiles
+from ottla.storage.recoveries import run_recoveries
 from ottla.storage.recovery import LoadPoint, load_log
+from ottla.storage.segment import LOG_SUFFIX
+from ottla.storage.sweeper import Sweeper, SweptLog
 from ottla.storage.ticket import LogTicket
+from ottla.storage.trash import Trash, remove_all
+
+_log = logging.getLogger(__name__)
+
+FLUSH_CHORE: Final = "flush.ms"
+RECOVERY_OPEN_FILES: Final = 16
+"""Segment files that one log may have open while it is checked."""
 
 
 class _Place:
@@ -80,13 +100,19 @@ class LogManager:
     """The local engine's `RecordLog`."""
 
     __slots__ = (
+        "_background",
+        "_checkpointer",
         "_default_config",
         "_directory_paths",
         "_expiration_ms",
         "_flusher",
         "_host",
+        "_housekeeper",
         "_logs",
         "_places",
+        "_recovery_threads",
+        "_sweeper",
+        "_trash",
         "directories",
     )
 
@@ -106,6 +132,60 @@ class LogManager:
         self._expiration_ms = config.integer("producer.id.expiration.ms")
         self._places: dict[TopicPartition, _Place] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._recovery_threads = config.integer("num.recovery.threads.per.data.dir")
+        self._background = Background(offload)
+        self._trash = Trash(clock)
+        self._checkpointer = Checkpointer(self._collect_checkpoints, self._background)
+        self._sweeper = Sweeper(self, self._host, self._background, self._trash)
+        self._housekeeper: Housekeeper | None = None
+
+    # ---- housekeeping
+
+    def start_housekeeping(self, timers: Timers, settings: BrokerConfig) -> None:
+        """Do from now on what has to be done from time to time, see `housekeeping`."""
+        keeper = Housekeeper(timers, self._host.clock, remove=self._empty_trash, next_removal=self._trash.next_deadline)
+        keeper.add("checkpoints", self.checkpoint_soon, settings.integer("log.flush.offset.checkpoint.interval.ms"))
+        keeper.add("retention", self._sweeper.sweep, settings.integer("log.retention.check.interval.ms"))
+        keeper.add("producers", self.expire_producers, settings.integer("producer.id.expiration.check.interval.ms"))
+        keeper.add(FLUSH_CHORE, self._flush_due, self._shortest_flush_ms())
+        self._housekeeper = keeper
+        self._trash.on_add = keeper.note_trash
+        keeper.start(settings)
+
+    def checkpoint_soon(self) -> None:
+        """Write the checkpoints on a thread."""
+        self._checkpointer.write_soon()
+
+    def swept_logs(self) -> list[SweptLog]:
+        return [
+            SweptLog(
+                partition,
+                place.directory.partition_path(partition),
+                place.config,
+                place.log_start_offset,
+                self._logs.get(partition),
+            )
+            for partition, place in self._places.items()
+        ]
+
+    def find_opened(self, partition: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(partition)
+
+    def _empty_trash(self) -> None:
+        paths = self._trash.take_due()
+        self._background.submit(partial(remove_all, self._host.filesystem, paths), _note_kept)
+
+    def _flush_due(self) -> None:
+        for log in self._logs.values():
+            log.flush_when_due()
+
+    def _shortest_flush_ms(self) -> int | None:
+        shortest_ms = min((place.config.flush_ms for place in self._places.values()), default=INT64_MAX)
+        return None if shortest_ms == INT64_MAX else shortest_ms
+
+    def _note_flush_ms(self) -> None:
+        if self._housekeeper is not None:
+            self._housekeeper.change_interval(FLUSH_CHORE, self._shortest_flush_ms())
 
     def forget_producers_after(self, expiration_ms: int) -> None:
         """Use this `producer.id.expiration.ms` from now on."""
@@ -129,20 +209,65 @@ class LogManager:
         self.directories = open_directories(self._host.filesystem, self._directory_paths)
 
     def load(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
-        """Find the partitions, and check the logs of directories that were not left cleanly.
+        """Both steps of a start at once: `find_logs` and `recover`."""
+        self.find_logs()
+        self.recover(config_for)
 
-        `config_for` gives a topic's settings, by which its indexes are made again; without it, and until `create` or
-        `configure` says otherwise, the broker's defaults hold.
-        Raises `DirectoryError` and `CorruptCheckpoint`; a log that cannot be opened raises when it is asked for.
-        """
+    def find_logs(self) -> None:
+        """Find the partitions; none is opened. Raises `DirectoryError` and `CorruptCheckpoint`."""
         for directory in self.directories:
             directory.take_clean_shutdown()
-            for path in directory.discarded():
-                self._host.filesystem.remove_tree(path)
-            self._find_partitions(directory, config_for or self._get_default_config)
-        for partition, place in list(self._places.items()):
-            if not place.is_clean:
-                self._open_log(partition, place)
+            self._trash.add(directory.discarded(), 0)
+            self._find_partitions(directory)
+
+    def recover(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
+        """Check the logs of directories that were not left cleanly; may run on a thread of its own.
+
+        `config_for` gives a topic's settings, by which indexes are made again; without it, and until `create` or
+        `configure` says otherwise, the broker's defaults hold. A log that cannot be opened raises when it is asked for.
+        """
+        for partition, place in self._places.items():
+            if config_for is not None:
+                place.config = config_for(partition.topic)
+        for directory in self.directories:
+            unchecked = [
+                (partition, place)
+                for partition, place in self._places.items()
+                if place.directory is directory and not place.is_clean
+            ]
+            if unchecked:
+                self._recover_directory(directory, unchecked)
+
+    def _recover_directory(self, directory: LogDirectory, unchecked: list[tuple[TopicPartition, _Place]]) -> None:
+        """Check the logs of one directory on `num.recovery.threads.per.data.dir` threads, and say what was done."""
+        begin = self._host.clock.monotonic()
+        jobs = [
+            (partition, partial(self._load, partition, place, OpenFiles(self._host.filesystem, RECOVERY_OPEN_FILES)))
+            for partition, place in unchecked
+        ]
+        recovered = run_recoveries(jobs, self._recovery_threads)
+        for partition, place in unchecked:
+            log = recovered.logs.get(partition)
+            if log is not None:
+                log.share_files(self._host.open_files)
+                place.is_clean = True
+                self._logs[partition] = log
+        _log.warning(
+            "%s was not left cleanly: %d logs checked in %.1f s, %s",
+            directory.path,
+            len(recovered.logs),
+            self._host.clock.monotonic() - begin,
+            recovered.describe(),
+        )
+
+    def prepare_close(self) -> None:
+        """Begin to stop: no more chores, long ones end soon, and what is not flushed is, on threads."""
+        if self._housekeeper is not None:
+            self._housekeeper.stop()
+        self._background.is_stopping = True
+        for log in self._logs.values():
+            if log.has_unflushed and log.failure is None:
+                self._flusher.schedule(log)
 
     def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Flush everything, write the checkpoints, and last the clean-shutdown files; then give up the locks.
@@ -150,7 +275,7 @@ class LogManager:
         A directory in which something could not be written, or a flush is still under way (see `when_idle`), gets no
         clean-shutdown file: its logs are checked at the next start.
         """
-        is_whole = not self._flusher.running
+        is_whole = not self._flusher.running and not self._background.running
         synced: set[str] = set()  # no names are made while we stop, so each directory needs one sync
         for log in self._logs.values():
             is_whole = self._flush_now(log, synced) and is_whole
@@ -167,11 +292,19 @@ class LogManager:
                 directory.release()
 
     def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once no flush is scheduled or under way; at once when that is so already."""
-        self._flusher.when_idle(callback)
+        """Call `callback` once nothing is scheduled or under way; at once when that is so already."""
+
+        def flushed() -> None:
+            self._background.when_idle(callback if not self._flusher.running else partial(self.when_idle, callback))
+
+        self._flusher.when_idle(flushed)
 
     def checkpoint(self) -> None:
-        """Write how far each log is known to be on disk, and where it starts."""
+        """Write how far each log is known to be on disk, and where it starts. Raises `OSError`."""
+        self._checkpointer.write_now()
+
+    def _collect_checkpoints(self) -> list[Checkpoint]:
+        checkpoints: list[Checkpoint] = []
         for directory in self.directories:
             recovery_points: dict[TopicPartition, int] = {}
             log_start_offsets: dict[TopicPartition, int] = {}
@@ -189,9 +322,12 @@ class LogManager:
                 recovery_points[partition] = place.recovery_point
                 if place.log_start_offset:
                     log_start_offsets[partition] = place.log_start_offset
-            directory.write_checkpoint(RECOVERY_POINTS, recovery_points)
-            directory.write_checkpoint(LOG_START_OFFSETS, log_start_offsets)
-            directory.write_checkpoint(HIGH_WATERMARKS, high_watermarks)
+            checkpoints += [
+                Checkpoint(directory, RECOVERY_POINTS, recovery_points),
+                Checkpoint(directory, LOG_START_OFFSETS, log_start_offsets),
+                Checkpoint(directory, HIGH_WATERMARKS, high_watermarks),
+            ]
+        return checkpoints
 
     def _flush_now(self, log: PartitionLog, synced: set[str]) -> bool:
         """Flush a log on this thread; False when that failed or had failed before."""
@@ -205,18 +341,19 @@ class LogManager:
                 log.end_flush(work, None)
         return log.failure is None
 
-    def _get_default_config(self, topic: str) -> LogConfig:
-        return self._default_config
-
-    def _find_partitions(self, directory: LogDirectory, config_for: Callable[[str], LogConfig]) -> None:
-        recovery_points = directory.read_recovery_points()
+    def _find_partitions(self, directory: LogDirectory) -> None:
+        try:
+            recovery_points = directory.read_recovery_points()
+        except CorruptCheckpoint as error:  # checking more than needed is never wrong
+            _log.warning("%s; every log is checked from its start where one is", error)
+            recovery_points = {}
         log_start_offsets = directory.read_log_start_offsets()
         for partition in directory.partitions():
             if partition in self._places:
                 other = self._places[partition].directory.path
                 raise DirectoryError(f"{partition} lies in both {other} and {directory.path}")
             topic_id = self._read_topic_id(directory, partition)
-            place = _Place(directory, topic_id, config_for(partition.topic))
+            place = _Place(directory, topic_id, self._default_config)
             place.is_clean = directory.was_clean
             place.recovery_point = recovery_points.get(partition, 0)
             place.log_start_offset = log_start_offsets.get(partition, 0)
@@ -259,6 +396,8 @@ class LogManager:
         place = _Place(directory, topic_id, config)
         place.is_new = True
         directory.partition_count += 1
+        if config.flush_ms < INT64_MAX and self._housekeeper is not None:
+            self._housekeeper.change_interval(FLUSH_CHORE, min(config.flush_ms, self._shortest_flush_ms() or INT64_MAX))
         return place
 
     def _write_topic_id(self, path: str, topic_id: TopicId) -> None:
@@ -266,9 +405,8 @@ class LogManager:
         self._host.filesystem.replace(f"{path}/{PARTITION_METADATA}", data, durable=False)
 
     def delete(self, partition: TopicPartition) -> None:
-        target = self._move_away(partition, DELETE_SUFFIX)
-        filesystem = self._host.filesystem
-        self._host.offload.submit(partial(filesystem.remove_tree, target), _ignore)
+        delay_ms = self._place(partition).config.file_delete_delay_ms
+        self._trash.add([self._move_away(partition, DELETE_SUFFIX)], delay_ms)
 
     def set_aside(self, partition: TopicPartition) -> None:
         """Make the log unreachable and keep its files under a name that ends in `-stray`."""
@@ -322,6 +460,7 @@ class LogManager:
         log = self._logs.get(partition)
         if log is not None:
             log.configure(config)
+        self._note_flush_ms()
 
     @property
     def open_file_count(self) -> int:
@@ -344,15 +483,19 @@ class LogManager:
         return place
 
     def _open_log(self, partition: TopicPartition, place: _Place) -> PartitionLog:
-        directory = place.directory.partition_path(partition)
-        point = LoadPoint(place.is_clean, place.recovery_point, place.log_start_offset)
-        log = load_log(self._host, partition, directory, place.config, point, self._expiration_ms)
+        log = self._load(partition, place, self._host.open_files)
         place.is_clean = True
         if place.is_new:
+            directory = place.directory.partition_path(partition)
             log.unsynced_names = ([f"{directory}/{PARTITION_METADATA}"], [directory, place.directory.path])
             place.is_new = False
         self._logs[partition] = log
         return log
+
+    def _load(self, partition: TopicPartition, place: _Place, open_files: OpenFiles) -> PartitionLog:
+        directory = place.directory.partition_path(partition)
+        point = LoadPoint(place.is_clean, place.recovery_point, place.log_start_offset)
+        return load_log(self._host, partition, directory, place.config, point, self._expiration_ms, open_files)
 
     # ---- records
 
@@ -400,19 +543,52 @@ class LogManager:
 
     def delete_records(self, partition: TopicPartition, before_offset: int) -> int:
         log_start_offset = self.log(partition).delete_records(before_offset)
-        self._host.offload.call_soon(self.checkpoint)
+        self.checkpoint_soon()
         return log_start_offset
 
     def truncate_to(self, partition: TopicPartition, offset: int) -> None:
         self.log(partition).truncate_to(offset)
 
     def size_bytes(self, partition: TopicPartition) -> int:
-        return self.log(partition).size_bytes
+        """Bytes of a log's segments, counted without opening it: whoever asks often asks about all there are."""
+        log = self._logs.get(partition)
+        if log is not None:
+            return log.size_bytes
+        path = self._place(partition).directory.partition_path(partition)
+        filesystem = self._host.filesystem
+        try:
+            segments = [name for name in filesystem.list(path) if name.endswith(LOG_SUFFIX)]
+            return sum(filesystem.size(f"{path}/{name}") for name in segments)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be measured: {error}") from error
+
+    def producers(self, partition: TopicPartition) -> Sequence[ActiveProducer]:
+        return [
+            ActiveProducer(
+                state.producer_id,
+                state.producer_epoch,
+                state.last_sequence,
+                state.last_timestamp_ms,
+                state.coordinator_epoch,
+                NO_OFFSET if state.current_txn_first_offset is None else state.current_txn_first_offset,
+            )
+            for state in self.log(partition).producers
+        ]
+
+    def describe_directories(self) -> Sequence[LogDirectoryFacts]:
+        found: dict[str, list[TopicPartition]] = {directory.path: [] for directory in self.directories}
+        for partition, place in self._places.items():
+            found[place.directory.path].append(partition)
+        return [
+            LogDirectoryFacts(path, *self._host.filesystem.volume_bytes(path), partitions)
+            for path, partitions in found.items()
+        ]
 
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         """See `engine.RecordLog.on_advance`. Under `ottla.flush.policy=os` that is within `begin_append`."""
         self._host.on_advance = callback
 
 
-def _ignore(error: BaseException | None) -> None:
-    """A directory that could not be removed now is removed at the next start."""
+def _note_kept(error: BaseException | None) -> None:
+    if error is not None:
+        _log.warning("files that are out of use cannot be removed before the next start: %s", error)

@@ -65,6 +65,11 @@ class SegmentFile:
         if not self._leases:
             self._close()
 
+    def move_to(self, open_files: OpenFiles) -> None:
+        """Close the file, and count it among others when it is opened next. It must not be leased."""
+        self._close()
+        self._open_files = open_files
+
     def close_if_idle(self) -> bool:
         """Close unless leased or touched since the last sweep; True when the file is closed afterwards."""
         if self._leases or self.touched:

@@ -6,13 +6,16 @@ Invariants of a partition's directory, which the code that writes keeps and this
 2. After a clean stop (`.kafka_cleanshutdown`) every byte of every `.log` belongs to a whole batch; nothing is checked.
 3. Otherwise that holds below the recovery point only. From its segment on, batches are checked in order, and the first
    bad one and all behind it go, later segments included: they were never acknowledged as durable.
-4. An index may be missing, short or damaged at any time: it says nothing that the log does not say.
+4. An index may be missing, short or damaged at any time: it says nothing that the log does not say. A transaction index
+   as well, except that one that is gone altogether does not show.
 5. A producer snapshot named N holds the producers as of offset N. The newest good one at or below the point where
    reading begins is taken, and the batches from there are replayed.
 6. `leader-epoch-checkpoint` may be ahead of the log (it is cut) or, after a crash, behind it (epochs are learnt from
-   the batches that are checked).
+   the batches that are checked). Where it is gone or damaged, all batches tell.
 7. The log starts at the later of the first segment's base offset and its `log-start-offset-checkpoint`.
-8. `.deleted`, `.cleaned` and `.tmp` files belong to work that was not finished or not needed any more.
+8. `.deleted` files are out of use; `.cleaned` and `.tmp` files were not finished, and their originals are there.
+9. A `.log.swap` is whole and on disk, and holds all that stays of the segments whose base offsets lie between its own
+   and its end; its index files end in `.swap` or have their names already. The swap is completed, the log file last.
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ from ottla.storage.host import LogHost
 from ottla.storage.index import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import PartitionLog
+from ottla.storage.open_files import OpenFiles
 from ottla.storage.produced import learn_batch
 from ottla.storage.producer_state import BatchFacts, CorruptSnapshot, ProducerStates, decode_snapshot
 from ottla.storage.segment import (
     CURRENT_MAGIC,
-    DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
@@ -46,12 +49,13 @@ from ottla.storage.segment import (
     format_offset,
     walk_batches,
 )
+from ottla.storage.swap import finish_swaps
 
 _log = logging.getLogger(__name__)
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
-_LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, ".cleaned", ".tmp")
+_NEVER_MS: Final = 2**63 - 1
 
 
 class LoadPoint(NamedTuple):
@@ -69,10 +73,15 @@ def load_log(
     config: LogConfig,
     point: LoadPoint,
     producer_expiration_ms: int,
+    open_files: OpenFiles | None = None,
 ) -> PartitionLog:
-    """Open a partition's directory, which may be empty. Raises `KafkaStorageError`."""
+    """Open a partition's directory, which may be empty. Raises `KafkaStorageError`.
+
+    On a thread of its own a log needs `open_files` of its own, until `PartitionLog.share_files`.
+    """
     try:
-        return _Loader(host, partition, directory, config, producer_expiration_ms).load(point)
+        loader = _Loader(host, open_files or host.open_files, partition, directory, config, producer_expiration_ms)
+        return loader.load(point)
     except OSError as error:
         raise KafkaStorageError(f"{partition} in {directory} cannot be opened: {error}") from error
 
@@ -80,12 +89,33 @@ def load_log(
 class _Loader:
     """The steps of one load, and what they have found so far."""
 
-    __slots__ = ("_config", "_directory", "_epochs", "_host", "_names", "_partition", "_producers", "_segments")
+    __slots__ = (
+        "_config",
+        "_cut_bytes",
+        "_damaged_txn_indexes",
+        "_directory",
+        "_epochs",
+        "_host",
+        "_names",
+        "_open_files",
+        "_partition",
+        "_producers",
+        "_segments",
+    )
 
     def __init__(
-        self, host: LogHost, partition: TopicPartition, directory: str, config: LogConfig, producer_expiration_ms: int
+        self,
+        host: LogHost,
+        open_files: OpenFiles,
+        partition: TopicPartition,
+        directory: str,
+        config: LogConfig,
+        producer_expiration_ms: int,
     ) -> None:
         self._host = host
+        self._open_files = open_files
+        self._cut_bytes = 0
+        self._damaged_txn_indexes: list[Segment] = []
         self._partition = partition
         self._directory = directory
         self._config = config
@@ -102,14 +132,17 @@ class _Loader:
             first_checked = self._first_from(point.recovery_point)
         elif self._segments:
             self._find_end(self._segments[-1])
-        self._load_producers(first_checked)
+        self._load_producers(self._producers, first_checked)
+        for segment in self._damaged_txn_indexes:
+            if self._segments.index(segment) < first_checked:
+                self._rebuild_txn_index(segment)
         self._check_from(first_checked)
         if not self._segments or self._segments[-1].next_offset < point.log_start_offset:
             self._start_at(point.log_start_offset)
         log_end_offset = self._segments[-1].next_offset
         log_start_offset = max(point.log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_end(log_end_offset)
-        return PartitionLog(
+        log = PartitionLog(
             self._host,
             self._partition,
             self._directory,
@@ -120,14 +153,12 @@ class _Loader:
             epochs=self._epochs,
             producers=self._producers,
         )
+        log.cut_bytes = self._cut_bytes
+        return log
 
     def _find_segments(self) -> None:
         """Take stock of the directory: segments with their sizes, and the newest one's end."""
-        for name in self._host.filesystem.list(self._directory):
-            if name.endswith(_LEFTOVER_SUFFIXES):
-                self._host.filesystem.remove(f"{self._directory}/{name}")
-            else:
-                self._names.add(name)
+        self._names.update(finish_swaps(self._host.filesystem, self._directory))
         bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in self._names if _is_segment(name))
         for base_offset in bases:
             segment = self._new_segment(base_offset)
@@ -142,7 +173,7 @@ class _Loader:
 
     def _new_segment(self, base_offset: int) -> Segment:
         host = self._host
-        segment = Segment(host.filesystem, host.open_files, self._directory, base_offset, self._config)
+        segment = Segment(host.filesystem, self._open_files, self._directory, base_offset, self._config)
         segment.created_ms = host.clock.wall_ms()
         return segment
 
@@ -150,7 +181,16 @@ class _Loader:
         try:
             segment.txn_index.load()
         except CorruptIndex as error:
-            raise KafkaStorageError(f"{self._partition}: {error}") from error
+            _log.warning("%s; it is made again", error)
+            self._damaged_txn_indexes.append(segment)
+
+    def _rebuild_txn_index(self, segment: Segment) -> None:
+        """Find a segment's aborted transactions again, from the producers as of its beginning."""
+        segment.txn_index.clear()
+        producers = ProducerStates(_NEVER_MS)
+        slot = self._segments.index(segment)
+        self._load_producers(producers, slot)
+        self._replay(producers, segment, segment.base_offset, segment)
 
     def _find_end(self, segment: Segment) -> None:
         """Find the next offset of the newest segment: from its last index entry, or from the beginning."""
@@ -166,7 +206,18 @@ class _Loader:
         try:
             self._epochs.load()
         except CorruptCheckpoint as error:
-            raise KafkaStorageError(str(error)) from error
+            _log.warning("%s; it is made again from the log", error)
+        else:
+            if self._epochs.entries or not any(segment.size_bytes for segment in self._segments):
+                return
+        for segment in self._segments:
+            file = segment.file.get()
+            for span in segment.batches_from(0):
+                if span.magic >= CURRENT_MAGIC:
+                    batch = RecordBatch(file.pread(HEADER_BYTES, span.position))
+                    if batch.partition_leader_epoch > self._epochs.latest_epoch:
+                        self._epochs.replay(batch.partition_leader_epoch, batch.base_offset)
+        self._epochs.store()
 
     def _first_from(self, recovery_point: int) -> int:
         """Return the slot of the first segment that may hold unchecked batches."""
@@ -175,16 +226,16 @@ class _Loader:
             slot += 1
         return slot
 
-    def _load_producers(self, slot: int) -> None:
+    def _load_producers(self, producers: ProducerStates, slot: int) -> None:
         """Bring the producers up to the segment at `slot`: the newest good snapshot, then the batches behind it."""
         segments = self._segments[:slot]
         end = segments[-1].next_offset if segments else 0
-        from_offset = self._load_snapshot(end)
+        from_offset = self._load_snapshot(producers, end)
         for segment in segments:
             if segment.next_offset > from_offset:
-                self._replay(segment, from_offset)
+                self._replay(producers, segment, from_offset, None)
 
-    def _load_snapshot(self, end: int) -> int:
+    def _load_snapshot(self, producers: ProducerStates, end: int) -> int:
         """Load the newest good snapshot at or below `end`; returns its offset. Bad ones are removed."""
         offsets = sorted(int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in self._names if _is_snapshot(name))
         for offset in reversed(offsets):
@@ -193,19 +244,21 @@ class _Loader:
                 continue
             try:
                 states = decode_snapshot(self._host.filesystem.read(path))
-            except CorruptSnapshot:
+            except CorruptSnapshot as error:
+                _log.warning("%s is left out: %s", path, error)
                 self._host.filesystem.remove(path)
+                self._names.discard(f"{format_offset(offset)}{SNAPSHOT_SUFFIX}")
                 continue
-            self._producers.load(states, self._host.clock.wall_ms())
+            producers.load(states, self._host.clock.wall_ms())
             return offset
         return 0
 
-    def _replay(self, segment: Segment, from_offset: int) -> None:
-        """Learn producers from a segment that is known to be good. Its transaction index is there already."""
+    def _replay(self, producers: ProducerStates, segment: Segment, from_offset: int, indexed: Segment | None) -> None:
+        """Learn producers from a segment that is known to be good; `indexed` gets its aborted transactions."""
         file = segment.file.get()
         for span in segment.batches_from(segment.position_of(from_offset)):
             if span.magic >= CURRENT_MAGIC:
-                _learn(self._producers, None, RecordBatch(file.pread(span.size_bytes, span.position)))
+                _learn(producers, indexed, RecordBatch(file.pread(span.size_bytes, span.position)))
 
     def _check_from(self, slot: int) -> None:
         """Check the segments from `slot`; behind the first bad batch nothing stays."""
@@ -213,11 +266,16 @@ class _Loader:
         for place, segment in enumerate(checked):
             removed = recover_segment(segment, self._producers, self._epochs)
             if removed:
+                dropped = self._segments[slot + place + 1 :]
+                self._cut_bytes = removed + sum(later.size_bytes for later in dropped)
                 _log.warning(
-                    "log cut", extra={"partition": str(self._partition), "bytes": removed, "end": segment.next_offset}
+                    "%s: %d bytes cut off, the log ends at %d now",
+                    self._partition,
+                    self._cut_bytes,
+                    segment.next_offset,
                 )
                 segment.file.get().sync()
-                self._remove(self._segments[slot + place + 1 :])
+                self._remove(dropped)
                 del self._segments[slot + place + 1 :]
                 break
         if checked:
@@ -257,7 +315,7 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
                 _learn(producers, segment, batch)
             segment.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms)
     except (KafkaError, ValueError) as error:
-        _log.warning("segment cut at a bad batch", extra={"segment": segment.path, "reason": str(error)})
+        _log.warning("%s%s: %s", segment.path, LOG_SUFFIX, error)
     segment.time_index.maybe_append(segment.max_timestamp_ms, segment.offset_of_max_timestamp, use_last_slot=True)
     segment.forget_tail()
     segment.store_indexes()

@@ -31,6 +31,11 @@ TXN_INDEX_SUFFIX: Final = ".txnindex"
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 DELETED_SUFFIX: Final = ".deleted"
 
+SWAP_SUFFIX: Final = ".swap"
+CLEANED_SUFFIX: Final = ".cleaned"
+OFFSET_DIGITS: Final = 20
+"""Digits of a base offset in a file name."""
+
 LOG_OVERHEAD_BYTES: Final = 12
 CURRENT_MAGIC: Final = 2
 
@@ -65,7 +70,7 @@ class SegmentSlice(NamedTuple):
 
 def format_offset(offset: int) -> str:
     """Return an offset as it stands in file names: 20 digits."""
-    return f"{offset:020d}"
+    return f"{offset:0{OFFSET_DIGITS}d}"
 
 
 def walk_batches(file: File, position: int, end: int) -> Iterator[BatchSpan]:
@@ -245,7 +250,9 @@ class Segment:
             return
         try:
             self.offset_index.load()
+            self.offset_index.check_order(self.size_bytes)
             self.time_index.load()
+            self.time_index.check_order()
         except (CorruptIndex, FileNotFoundError):
             self._rebuild_indexes()
             return
@@ -285,6 +292,11 @@ class Segment:
     def paths(self) -> list[str]:
         suffixes = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
         return [self.path + suffix for suffix in suffixes]
+
+    def side_paths(self) -> list[str]:
+        """Files beside the log: the indexes, and the producers as of the segment's end."""
+        snapshot = f"{self.path[:-OFFSET_DIGITS]}{format_offset(self.next_offset)}{SNAPSHOT_SUFFIX}"
+        return [*self.paths()[1:], snapshot]
 
     # ---- reading
 

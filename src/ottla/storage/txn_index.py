@@ -96,10 +96,12 @@ class TransactionIndex:
         self.check_sane()
 
     def check_sane(self) -> None:
-        """Raise `CorruptIndex` for a transaction that ends before the segment begins."""
+        """Raise `CorruptIndex` for a transaction that ends before the segment begins, or before it began."""
         for aborted in self._entries:
-            if aborted.last_offset < self._start_offset:
-                raise CorruptIndex(f"{self.path} has a transaction that ends at {aborted.last_offset}")
+            if aborted.last_offset < self._start_offset or aborted.last_offset <= aborted.first_offset:
+                raise CorruptIndex(
+                    f"{self.path} has a transaction from {aborted.first_offset} to {aborted.last_offset}"
+                )
 
     def _store(self) -> None:
         self._filesystem.write(self.path, b"".join(_ENTRY.pack(_VERSION, *aborted) for aborted in self._entries))
