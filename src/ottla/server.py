@@ -30,10 +30,11 @@ from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import BrokerIdentity, format_records
 from ottla.clock import Clock, SystemClock
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.log_config import LogConfig
 from ottla.config.listeners import SECURITY_PROTOCOLS
 from ottla.config.listeners import Listener as ListenerConfig
+from ottla.dialects.choice import Dialects
 from ottla.dialects.connection_gate import ConnectionGate
-from ottla.dialects.kafka.dialect import KafkaDialect
 from ottla.dialects.listener import HostNames, IdleConnections, Listener
 from ottla.engine import StateRecord
 from ottla.errors import KafkaStorageError
@@ -115,11 +116,13 @@ class Server:
     async def _open(self) -> None:
         self._log.open()
         meta = self._format_directories()
-        self._log.load()
+        self._log.find_logs()
         store = self._open_metadata_log()
         self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=_random_uuid)
         self._metadata.load()
         self._metadata.begin()
+        if self._log.has_unchecked:
+            await asyncio.to_thread(self._log.recover, self._log_config)
         self._broker = Broker(
             log=self._log,
             state=LocalStateStore(self._log, self.clock),
@@ -133,6 +136,13 @@ class Server:
         self._metadata.register(self._identity(meta, self._advertise()))
         self._broker.load_topics()
         self._broker.load_groups()
+        self._log.start_housekeeping(self.timers, self.config)
+
+    def _log_config(self, topic: str) -> LogConfig:
+        """The settings by which a log is made whole again; those of a topic that is gone are the broker's."""
+        assert self._metadata is not None
+        image = self._metadata.view.topic(topic)
+        return self._metadata.settings.log_config({} if image is None else image.configs)
 
     def _follow_settings(self, settings: BrokerConfig) -> None:
         self._log.forget_producers_after(settings.integer("producer.id.expiration.ms"))
@@ -194,10 +204,11 @@ class Server:
 
     async def _bind(self, broker: Broker) -> None:
         idle = IdleConnections(self.timers, self.clock, self.config.connections_max_idle_ms / 1000)
-        dialect = KafkaDialect(broker, self.config.socket_request_max_bytes)
+        dialects = Dialects(broker)
         gate = ConnectionGate(broker.config, self.timers, self.clock, HostNames(self._offload).resolve)
         broker.metadata.settings.watch(gate.configure)
         for wanted in self.config.listeners:
+            dialect = dialects.of(wanted)
             listener = Listener(wanted.name, dialect, gate=gate, idle=idle, offload=self._offload, clock=self.clock)
             try:
                 await listener.bind(wanted.host, wanted.port)
@@ -212,7 +223,9 @@ class Server:
             host = told.host or _machine_name()
             port = told.port if self._is_port_told(told) else listener.port
             self._membership.advertise(listener.name, host, port)
-            images.append(ListenerImage(listener.name, host, port, SECURITY_PROTOCOLS.index(told.security_protocol)))
+            if told.speaks_kafka:
+                protocol = SECURITY_PROTOCOLS.index(told.security_protocol)
+                images.append(ListenerImage(listener.name, host, port, protocol))
         return images
 
     @staticmethod
@@ -232,6 +245,7 @@ class Server:
         self._offload.close()
 
     async def _flushes_done(self) -> None:
+        self._log.prepare_close()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._log.when_idle(lambda: done.set_result(None))
         await done

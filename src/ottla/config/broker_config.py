@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ottla.config.broker_settings import BROKER_SETTINGS, LISTENER_PREFIX, broker_setting
-from ottla.config.listeners import Listener, check_ports, parse_listeners, parse_protocol_map
+from ottla.config.listeners import OTHER_DIALECTS, Listener, check_ports, parse_listeners, parse_protocol_map
 from ottla.config.setting import READ_ONLY, Scope
 from ottla.config.topic_settings import TOPIC_SETTINGS
 from ottla.config.values import ConfigError, Value
@@ -123,8 +123,13 @@ class BrokerConfig:
 
     def listener_integer(self, listener: str, name: str) -> int:
         """`integer` for one listener: `listener.name.<listener>.<name>` where that is set, else `name`."""
-        value = self._values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
+        value = self.listener_get(listener, name)
         return value if isinstance(value, int) else self.integer(name)
+
+    def listener_get(self, listener: str, name: str) -> Value:
+        """`get` for one listener: `listener.name.<listener>.<name>` where that is set, else `name`."""
+        for_it = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
+        return self._values[for_it] if for_it in self._values else self.get(name)
 
     def get(self, name: str) -> Value:
         """Return a setting's typed value: as set, else the default. Raises `KeyError` for a name that is no setting."""
@@ -207,7 +212,8 @@ class BrokerConfig:
         return parse_connection_overrides(self.text(PER_IP_OVERRIDES) or "")
 
     def _take_listeners(self) -> None:
-        protocols = parse_protocol_map(self.text("listener.security.protocol.map") or "")
+        told = parse_protocol_map(self.text("listener.security.protocol.map") or "")
+        protocols = {**{name: name for name in OTHER_DIALECTS}, **told}
         controllers = {name.upper() for name in self.items("controller.listener.names")}
         # Kafka lets a controller listener go without an entry in the map; it is then plain text.
         every = parse_listeners(
@@ -218,7 +224,7 @@ class BrokerConfig:
         if not self.listeners:
             raise ConfigError("listeners: none is left for clients, all are named by controller.listener.names")
         for listener in self.listeners:
-            if listener.security_protocol != "PLAINTEXT":
+            if listener.security_protocol not in ("PLAINTEXT", *OTHER_DIALECTS):
                 raise ConfigError(
                     f"listeners: {listener} asks for {listener.security_protocol}, which is not served yet"
                 )

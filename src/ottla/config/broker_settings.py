@@ -815,6 +815,8 @@ DYNAMIC_ONLY_SETTINGS: Final[Mapping[str, Setting]] = table(
 OTTLA_SETTINGS: Final[Mapping[str, Setting]] = table(
     [
         Setting("ottla.flush.policy", STRING, "fsync", one_of("fsync", "os"), HIGH, READ_ONLY),
+        Setting("ottla.lite.errors", STRING, "frame", one_of("frame", "close"), LOW, READ_ONLY),
+        Setting("ottla.lite.keep.alive", BOOLEAN, False, None, LOW, READ_ONLY),
     ]
 )
 """Settings of our own. DescribeConfigs answers them only when they are asked for by name."""

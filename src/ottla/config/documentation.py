@@ -647,6 +647,14 @@ BROKER: Final[Mapping[str, str]] = {
         "(acks=all waits for it, and no consumer reads what is not there yet). `os`: it is with the "
         "operating system and outlives a crash of the broker, as in Kafka itself."
     ),
+    "ottla.lite.errors": (
+        "How a `LITE` listener meets a mistake. `frame`: with an error in place of the answer. `close`: in silence, "
+        "by closing the connection."
+    ),
+    "ottla.lite.keep.alive": (
+        "Whether a connection to a `LITE` listener may ask more than one question. Its clients may read an answer to "
+        "the end of the stream, so by default there is one."
+    ),
 }
 """Broker settings; those that only hand a default to topics or groups take their sentence from there."""
 

@@ -13,6 +13,13 @@ from typing import Final, NamedTuple
 from ottla.config.values import ConfigError
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Kafka's, by their numbers in the metadata."""
+
+LITE: Final = "LITE"
+JAFKA: Final = "JAFKA"
+OTHER_DIALECTS: Final = (LITE, JAFKA)
+"""What else may be spoken at a listener, in plain text. A listener of such a name needs no entry in the map."""
+
 ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
 MAX_PORT: Final = 65535
 
@@ -34,6 +41,10 @@ class Listener(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
     @property
+    def speaks_kafka(self) -> bool:
+        return self.security_protocol in SECURITY_PROTOCOLS
+
+    @property
     def binds_any_address(self) -> bool:
         """True when no single address is named, so that nobody can be told to come there."""
         return self.host in ANY_ADDRESS
@@ -49,7 +60,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
         name, colon, protocol = (piece.strip() for piece in part.partition(":"))
         if not name or not colon:
             raise ConfigError(f"{setting}: {part.strip()!r} is not of the form NAME:PROTOCOL")
-        if protocol.upper() not in SECURITY_PROTOCOLS:
+        if protocol.upper() not in (*SECURITY_PROTOCOLS, *OTHER_DIALECTS):
             raise ConfigError(f"{setting}: {protocol!r} is none of {', '.join(SECURITY_PROTOCOLS)}")
         if name.upper() in protocols:
             raise ConfigError(f"{setting}: {name.upper()} stands twice")

@@ -57,6 +57,9 @@ class Session(Protocol):
     def received(self, received_bytes: int) -> None:
         """So many bytes were written to what `get_buffer` returned."""
 
+    def ended(self) -> bool:
+        """The peer ended its sending. True to go on, until `close`, for an answer that is due; else all ends."""
+
     def resume(self) -> None:
         """The carrier is not congested any more."""
 

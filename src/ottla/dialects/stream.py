@@ -108,8 +108,8 @@ class Stream(asyncio.BufferedProtocol):
         self._session.received(nbytes)
 
     def eof_received(self) -> bool:
-        """A peer that ended its sending is gone: no Kafka client half-closes."""
-        return False
+        """The peer ended its sending: whether it may still want to hear something is the session's to know."""
+        return self._session is not None and not self._is_closing and self._session.ended()
 
     def pause_writing(self) -> None:
         self._is_paused = True

@@ -86,6 +86,10 @@ class KafkaSession:
         self._reader.buffer_updated(received_bytes)
         self._advance()
 
+    def ended(self) -> bool:
+        """A client that ends its sending is gone: none half-closes."""
+        return False
+
     def resume(self) -> None:
         self._advance()
 
