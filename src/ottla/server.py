@@ -30,9 +30,9 @@ from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import BrokerIdentity, format_records
 from ottla.clock import Clock, SystemClock
 from ottla.config.broker_config import BrokerConfig
-from ottla.config.log_config import LogConfig
 from ottla.config.listeners import SECURITY_PROTOCOLS
 from ottla.config.listeners import Listener as ListenerConfig
+from ottla.config.log_config import LogConfig
 from ottla.dialects.choice import Dialects
 from ottla.dialects.connection_gate import ConnectionGate
 from ottla.dialects.listener import HostNames, IdleConnections, Listener

@@ -227,7 +227,7 @@ class LogManager:
         `configure` says otherwise, the broker's defaults hold. A log that cannot be opened raises when it is asked for.
         """
         for partition, place in self._places.items():
-            if config_for is not None:
+            if config_for is not None and not place.is_clean:
                 place.config = config_for(partition.topic)
         for directory in self.directories:
             unchecked = [
@@ -268,6 +268,11 @@ class LogManager:
         for log in self._logs.values():
             if log.has_unflushed and log.failure is None:
                 self._flusher.schedule(log)
+
+    @property
+    def has_unchecked(self) -> bool:
+        """True when `recover` has something to do."""
+        return any(not place.is_clean for place in self._places.values())
 
     def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Flush everything, write the checkpoints, and last the clean-shutdown files; then give up the locks.
