@@ -1,0 +1,255 @@
+"""One Kafka connection without a socket: order of answers, what waits for what, and what ends the connection."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ottla.broker.metadata.create_topics import NewTopic
+from ottla.dialects.kafka.answers import RequestContext
+from ottla.dialects.kafka.router import Router
+from ottla.dialects.kafka.session import HELD_BYTES, KafkaSession
+from ottla.dialects.session import Part, Peer
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import Message
+from ottla.protocol.connection import Answer, ClientConnection, FrameReader, ReceiveBuffers
+from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ottla.protocol.messages.list_offsets import ListOffsetsRequest
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.records.builder import BatchBuilder
+from tests.dialects.handlers.harness import Bench
+
+TOPIC = "t"
+
+
+class RecordingCarrier:
+    """Keeps what a session says; `is_congested` is for the test to set."""
+
+    def __init__(self) -> None:
+        self.said = bytearray()
+        self.is_congested = False
+        self.is_reading = True
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        self.said += data
+
+    def write_parts(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            if isinstance(part, bytes | memoryview):
+                self.said += part
+            else:
+                self.said += part.read()
+                part.release()
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+class Conversation:
+    """A client's machine and a session, mouth to ear."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.carrier = RecordingCarrier()
+        context = RequestContext(bench.broker, Peer("PLAINTEXT", "localhost", 50_000))
+        self.session = KafkaSession(Router(), context, self.carrier, FrameReader(ReceiveBuffers()))
+        self.client = ClientConnection("test")
+
+    def frame(self, key: ApiKey, version: int, request: Message, *, has_answer: bool = True) -> bytes:
+        return b"".join(self.client.send(key, version, request, has_answer=has_answer)[1])
+
+    def send(self, data: bytes) -> None:
+        while data:
+            buffer = self.session.get_buffer()
+            size_bytes = min(len(buffer), len(data))
+            buffer[:size_bytes] = data[:size_bytes]
+            data = data[size_bytes:]
+            self.session.received(size_bytes)
+
+    def answers(self) -> list[Answer]:
+        said, self.carrier.said = bytes(self.carrier.said), bytearray()
+        return self.client.receive(said)
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Conversation:
+    bench = Bench(tmp_path)
+    bench.controller.create_topics([NewTopic(TOPIC, 1, 1)])
+    return Conversation(bench)
+
+
+def batch(value: bytes) -> bytes:
+    builder = BatchBuilder()
+    builder.append(1_750_000_000_000, None, value)
+    return bytes(builder.build())
+
+
+def produce(value: bytes = b"v", *, acks: int = -1, topic: str = TOPIC) -> ProduceRequest:
+    data = PartitionProduceData(index=0, records=batch(value))
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+
+
+def fetch(offset: int = 0) -> FetchRequest:
+    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic=TOPIC, partitions=[partition])])
+
+
+def base_offsets(answers: list[Answer]) -> list[int]:
+    offsets = []
+    for answer in answers:
+        assert isinstance(answer.message, ProduceResponse)
+        offsets.append(answer.message.responses[0].partition_responses[0].base_offset)
+    return offsets
+
+
+def test_requests_of_one_read_are_answered_in_order(talk: Conversation) -> None:
+    talk.send(b"".join(talk.frame(ApiKey.PRODUCE, 9, produce(acks=1)) for _ in range(3)))
+
+    assert base_offsets(talk.answers()) == [0, 1, 2]
+
+
+def test_what_was_produced_comes_back_byte_for_byte(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.PRODUCE, 9, produce(b"hello", acks=1)) + talk.frame(ApiKey.FETCH, 12, fetch()))
+
+    _, answer = talk.answers()
+    assert isinstance(answer.message, FetchResponse)
+    records = answer.message.responses[0].partitions[0].records
+    assert isinstance(records, memoryview)
+    assert bytes(records[12:16]) == struct.pack(">i", 0), "the leader epoch was stamped"
+    assert bytes(records[16:]) == batch(b"hello")[16:]
+
+
+def test_a_fetch_that_waits_holds_back_what_came_after_it(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.FETCH, 12, fetch()) + talk.frame(ApiKey.API_VERSIONS, 0, ApiVersionsRequest()))
+    assert talk.answers() == []
+
+    other = Conversation(talk.bench)
+    other.send(other.frame(ApiKey.PRODUCE, 9, produce(acks=1)))
+
+    first, second = talk.answers()
+    assert isinstance(first.message, FetchResponse)
+    assert isinstance(second.message, ApiVersionsResponse)
+
+
+def test_no_more_than_a_little_is_received_while_a_request_waits(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.FETCH, 12, fetch()))
+    talk.send(bytes(HELD_BYTES))
+    assert talk.carrier.is_reading
+
+    talk.send(bytes(1))
+
+    assert not talk.carrier.is_reading
+
+
+def test_nothing_is_begun_while_the_peer_does_not_read_its_answers(talk: Conversation) -> None:
+    talk.carrier.is_congested = True
+    talk.send(talk.frame(ApiKey.PRODUCE, 9, produce(acks=1)))
+    assert talk.bench.broker.partition(TOPIC, 0).offsets().log_end_offset == 0
+
+    talk.carrier.is_congested = False
+    talk.session.resume()
+
+    assert base_offsets(talk.answers()) == [0]
+
+
+def test_acks_0_is_not_answered(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.PRODUCE, 9, produce(acks=0), has_answer=False))
+    talk.send(talk.frame(ApiKey.PRODUCE, 9, produce(acks=1)))
+
+    assert base_offsets(talk.answers()) == [1]
+
+
+def test_an_error_with_acks_0_ends_the_connection(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.PRODUCE, 9, produce(acks=0, topic="nowhere"), has_answer=False))
+
+    assert talk.carrier.is_closed
+    assert talk.answers() == []
+
+
+def test_what_was_answered_before_the_end_is_still_said(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.PRODUCE, 9, produce(acks=1)) + b"\xff\xff\xff\xff")
+
+    assert talk.carrier.is_closed
+    assert base_offsets(talk.answers()) == [0]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "ffffffff",
+        "00000000",
+        "00000007" + "00" * 7,
+        "0000000a" + "03e7" + "0000" + "00000000" + "ffff",  # there is no API 999
+        "0000000a" + "0000" + "0002" + "00000000" + "ffff",  # Produce v2 is announced and not served
+        "0000000a" + "0003" + "0001" + "00000000" + "ffff",  # Metadata v1 without a body
+    ],
+)
+def test_what_is_no_request_ends_the_connection(talk: Conversation, frame: str) -> None:
+    talk.send(bytes.fromhex(frame))
+
+    assert talk.carrier.is_closed
+    assert talk.answers() == []
+
+
+@pytest.mark.parametrize("version", [6, 99, 32767, -1])
+def test_api_versions_is_answered_in_every_version(talk: Conversation, version: int) -> None:
+    tags = b"\x00" if version > 0 else b""
+    body = struct.pack(">hhih", 18, version, 0, -1) + tags
+    talk.send(struct.pack(">i", len(body)) + body)
+
+    assert talk.carrier.said[8:] == bytes.fromhex("002300000001001200000005")
+    assert not talk.carrier.is_closed
+
+
+def test_a_waiting_fetch_is_answered_at_once_when_the_server_stops(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.FETCH, 12, fetch()))
+
+    talk.session.finish()
+
+    (answer,) = talk.answers()
+    assert isinstance(answer.message, FetchResponse)
+    assert talk.carrier.is_closed
+
+
+def test_a_lost_connection_leaves_nobody_waiting(talk: Conversation) -> None:
+    talk.send(talk.frame(ApiKey.FETCH, 12, fetch()))
+
+    talk.session.lost()
+    other = Conversation(talk.bench)
+    other.send(other.frame(ApiKey.PRODUCE, 9, produce(acks=1)))
+
+    assert talk.carrier.said == b""
+    assert base_offsets(other.answers()) == [0]
+
+
+def test_an_idle_session_is_closed_at_once_when_the_server_stops(talk: Conversation) -> None:
+    talk.session.finish()
+
+    assert talk.carrier.is_closed
+
+
+def test_a_request_for_an_unserved_version_gets_no_answer(talk: Conversation) -> None:
+    frame = bytearray(talk.frame(ApiKey.LIST_OFFSETS, 1, ListOffsetsRequest(replica_id=-1)))
+    frame[6:8] = struct.pack(">h", 12)
+    talk.send(bytes(frame))
+
+    assert talk.carrier.is_closed
