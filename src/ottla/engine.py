@@ -127,6 +127,26 @@ class EpochEndOffset(NamedTuple):
     end_offset: int
 
 
+class ActiveProducer(NamedTuple):
+    """What a log remembers of a producer that wrote to it; -1 where there is nothing to remember."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    txn_first_offset: int
+
+
+class LogDirectoryFacts(NamedTuple):
+    """A place where logs are kept: how large it is, how much of that is free (-1: unknown), and whose logs it has."""
+
+    path: str
+    total_bytes: int
+    usable_bytes: int
+    partitions: Sequence[TopicPartition]
+
+
 class ReadLimit(NamedTuple):
     """Upper end of a read."""
 
@@ -193,6 +213,12 @@ class RecordLog(Protocol):
     def truncate_to(self, partition: TopicPartition, offset: int) -> None: ...
 
     def size_bytes(self, partition: TopicPartition) -> int: ...
+
+    def producers(self, partition: TopicPartition) -> Sequence[ActiveProducer]:
+        """The producers that the log remembers."""
+
+    def describe_directories(self) -> Sequence[LogDirectoryFacts]:
+        """Where logs are kept. Raises nothing: what cannot be found out is -1."""
 
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         """Call `callback` on the owner's loop whenever a partition's high watermark or last stable offset moved."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ottla.broker.groups.group import Group
 from ottla.broker.groups.offsets import CommittedOffsets
@@ -27,6 +28,12 @@ from ottla.protocol.primitives import DecodeError
 from ottla.protocol.schema import Message
 
 _log = logging.getLogger(__name__)
+
+TYPE_BYTES: Final = 2
+GROUP_AT: Final = 4
+OFFSET_TYPE: Final = b"\x01"
+GROUP_TYPES: Final = (b"\x02", b"\x03")
+"""Keys of classic and consumer groups as a whole."""
 
 Replay = Callable[[CoordinatorRecord], None]
 Done = Callable[[KafkaError | None], None]
@@ -109,6 +116,9 @@ class GroupShard:
         self._replay_all(stored.committed, NO_PRODUCER_ID)
         for producer_id, pending in stored.pending.items():
             self._replay_all(pending, producer_id)
+        for group_id in stored.committing_groups:
+            if group_id not in self.groups:
+                self.groups[group_id] = self._make_simple_group(group_id)
         for callback in self._loaded:
             callback()
 
@@ -161,9 +171,10 @@ class NewestRecords:
     Much of a log that was not compacted yet is out of date; only what is left is decoded.
     """
 
-    __slots__ = ("committed", "pending")
+    __slots__ = ("_committing", "committed", "pending")
 
     def __init__(self) -> None:
+        self._committing: dict[bytes, None] = {}
         self.committed: RecordsByKey = {}
         self.pending: dict[int, RecordsByKey] = {}
         """Records of transactions that have not ended, by producer id."""
@@ -180,9 +191,24 @@ class NewestRecords:
         if batch.producer_id != NO_PRODUCER_ID:
             place = self.pending.setdefault(batch.producer_id, {})
         for record_offset, record in enumerate(batch.records, batch.base_offset):
-            if record.key is not None:
-                place.pop(record.key, None)  # so that the order is that of the newest records
-                place[record.key] = (record_offset, record.value)
+            if (stored_key := record.key) is not None:
+                place.pop(stored_key, None)  # so that the order is that of the newest records
+                place[stored_key] = (record_offset, record.value)
+                self._note_group(stored_key, is_removal=record.value is None)
+
+    @property
+    def committing_groups(self) -> list[str]:
+        """Groups that offsets were committed for and that were not deleted since, though the offsets may have been."""
+        return [group.decode(errors="replace") for group in self._committing]
+
+    def _note_group(self, key: bytes, *, is_removal: bool) -> None:
+        """All keys begin with a type, in its second byte, and the group: the size in two bytes, then the id."""
+        group = key[GROUP_AT : GROUP_AT + int.from_bytes(key[TYPE_BYTES:GROUP_AT], "big")]
+        if key[1:TYPE_BYTES] == OFFSET_TYPE:
+            if not is_removal:
+                self._committing[group] = None
+        elif is_removal and key[1:TYPE_BYTES] in GROUP_TYPES:
+            self._committing.pop(group, None)
 
     def _take_ended(self, key: bytes, record_offset: int, value: bytes | None) -> None:
         """A plain commit that came after a transactional one, though before that transaction's end, counts."""
