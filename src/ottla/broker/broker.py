@@ -90,6 +90,7 @@ class Broker:
         self.groups = GroupCoordinator(
             store=state,
             services=GroupServices(timers, clock, metadata.settings, new_uuid=lambda: str(uuid4())),
+            metadata=metadata.view,
             lead=self._lead,
         )
         log.on_advance(self._purgatory.wake)
@@ -191,6 +192,8 @@ class Broker:
             self._remove_topic(image)
         for image in created:
             self._add_topic(image, frozenset())
+        if created or deleted:
+            self.groups.on_topics_changed(are_new=bool(created))
         self._tell_groups([image.name for image in deleted])
         for image in reconfigured:
             topic = self._topics.get(image.name)

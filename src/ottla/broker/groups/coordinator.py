@@ -15,9 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.broker.groups.assignors import TopicIdPartition
 from ottla.broker.groups.classic import ClassicGroup
+from ottla.broker.groups.classic_members import ClassicMembers
+from ottla.broker.groups.consumer import ConsumerGroup
+from ottla.broker.groups.consumer_description import DescribedConsumerGroup, describe_consumer_group
+from ottla.broker.groups.consumer_requests import Heartbeat, HeartbeatReply, check_heartbeat
+from ottla.broker.groups.consumer_sessions import ConsumerProtocol
 from ottla.broker.groups.deadlines import Deadline
 from ottla.broker.groups.group import Group, MemberClaim
+from ottla.broker.groups.group_settings import GroupSettings
+from ottla.broker.groups.group_topics import GroupTopics
 from ottla.broker.groups.offsets import (
     NO_EXPIRY,
     CommittedOffset,
@@ -38,6 +46,7 @@ from ottla.broker.groups.requests import (
     SyncRequest,
 )
 from ottla.broker.groups.shard import GroupShard, coordinator_error
+from ottla.broker.metadata.image import MetadataView
 from ottla.engine import Shard, StateStore
 from ottla.errors import (
     GroupIdNotFound,
@@ -48,7 +57,7 @@ from ottla.errors import (
     NotCoordinator,
     OffsetMetadataTooLarge,
 )
-from ottla.model import OFFSETS_TOPIC, TopicPartition
+from ottla.model import OFFSETS_TOPIC, TopicId, TopicPartition
 from ottla.protocol.internal.framing import CoordinatorRecord
 from ottla.records.hashing import coordinator_partition
 
@@ -63,15 +72,22 @@ class _Kinds:
 
     shard: GroupShard
     classic: ClassicProtocol
+    consumer: ConsumerProtocol
+    classic_members: ClassicMembers
+    """Members of consumer groups that speak the classic protocol."""
 
 
 class GroupCoordinator:
     """Serves all groups of this broker. Runs on its loop; nothing waits, answers that must wait are called back."""
 
-    def __init__(self, *, store: StateStore, services: GroupServices, lead: Callable[[Shard], int]) -> None:
+    def __init__(
+        self, *, store: StateStore, services: GroupServices, metadata: MetadataView, lead: Callable[[Shard], int]
+    ) -> None:
         """`lead` returns the leader epoch of a shard's partition, recorded before the first append to it."""
         self._store = store
         self._services = services
+        self._settings = GroupSettings(metadata, services.settings)
+        self._topics = GroupTopics(metadata)
         self._lead = lead
         self._kinds: list[_Kinds] = []
         self._expiry: Deadline = services.deadline(self._expire_offsets)
@@ -102,7 +118,9 @@ class GroupCoordinator:
 
     def _make_shard(self, number: int) -> _Kinds:
         shard = GroupShard(Shard(OFFSETS_TOPIC, number), self._store, lead=self._lead, make_simple_group=ClassicGroup)
-        return _Kinds(shard, ClassicProtocol(shard, self._services))
+        classic = ClassicProtocol(shard, self._services)
+        consumer = ConsumerProtocol(shard, self._services, self._settings, self._topics, classic)
+        return _Kinds(shard, classic, consumer, ClassicMembers(shard, self._services, consumer))
 
     def partition_of(self, group_id: str) -> int:
         """The partition that a group lives in. Raises `NotCoordinator` while there is none."""
@@ -137,10 +155,22 @@ class GroupCoordinator:
             longest = self._services.integer("group.max.session.timeout.ms")
             if not shortest <= request.session_timeout_ms <= longest:
                 raise InvalidSessionTimeout(f"session timeouts are between {shortest} and {longest} ms here")
+            group = self._consumer_group_to_join(kind, request.group_id)
         except KafkaError as error:
             reply(JoinOutcome(member_id=request.member_id, error=error))
-        else:
+            return
+        if group is None:
             kind.classic.join(request, reply)
+        else:
+            kind.classic_members.join(group, request, reply)
+
+    def _consumer_group_to_join(self, kind: _Kinds, group_id: str) -> ConsumerGroup | None:
+        """Return the consumer group that a classic member joins; one without members makes way for a classic group."""
+        group = kind.consumer.find(group_id)
+        if group is None or not group.is_empty:
+            return group
+        _commit(kind.shard, group.tombstones())
+        return None
 
     def sync(self, request: SyncRequest, reply: SyncReply) -> None:
         """SyncGroup. The answer comes when the leader has assigned."""
@@ -148,24 +178,59 @@ class GroupCoordinator:
             kind = self._kind_for_member(request.group_id)
         except KafkaError as error:
             reply(SyncOutcome(error=error))
-        else:
+            return
+        group = kind.consumer.find(request.group_id)
+        if group is None:
             kind.classic.sync(request, reply)
+        else:
+            kind.classic_members.sync(group, request, reply)
 
     def heartbeat(self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int) -> None:
         """Heartbeat. Raises what the member must know."""
         kind = self._kind_for_member(group_id)
-        kind.classic.heartbeat(group_id, member_id, group_instance_id, generation_id)
+        group = kind.consumer.find(group_id)
+        if group is None:
+            kind.classic.heartbeat(group_id, member_id, group_instance_id, generation_id)
+        else:
+            kind.classic_members.heartbeat(group, member_id, group_instance_id, generation_id)
 
     def leave(
         self, group_id: str, leaving: Sequence[LeavingMember], reply: Callable[[list[LeaveOutcome]], None]
     ) -> None:
         """LeaveGroup. Raises what concerns no member in particular."""
-        self._kind_for_member(group_id).classic.leave(group_id, leaving, reply)
+        kind = self._kind_for_member(group_id)
+        group = kind.consumer.find(group_id)
+        if group is None:
+            kind.classic.leave(group_id, leaving, reply)
+        else:
+            kind.classic_members.leave(group, leaving, reply)
 
     def _kind_for_member(self, group_id: str) -> _Kinds:
         if not group_id:
             raise InvalidGroupId("only offsets can be committed without a group id")
         return self._kind(group_id)
+
+    # -- members of consumer groups -------------------------------------------------------------------------------
+
+    def consumer_heartbeat(self, beat: Heartbeat, reply: HeartbeatReply) -> None:
+        """ConsumerGroupHeartbeat: join, go on, leave. The answer comes when what it says is durable."""
+        try:
+            check_heartbeat(beat, self._settings.assignors)
+            kind = self._kind(beat.group_id)
+        except KafkaError as error:
+            reply(error)
+        else:
+            kind.consumer.heartbeat(beat, reply)
+
+    def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
+        """Return a consumer group. Raises `GroupIdNotFound`, also for a group of another kind, and `NotCoordinator`."""
+        if not group_id:
+            raise InvalidGroupId
+        return describe_consumer_group(self._kind(group_id).consumer.get(group_id), self._topics, self._settings)
+
+    def on_topics_changed(self, *, are_new: bool) -> None:
+        """Topics were created (`are_new`), deleted, or have more partitions."""
+        self._topics.on_topics_changed(are_new=are_new)
 
     # -- offsets --------------------------------------------------------------------------------------------------
 
@@ -196,8 +261,9 @@ class GroupCoordinator:
         outcomes: list[KafkaError | None] = []
         records = []
         for one in offsets:
-            if len(one.metadata) > max_metadata_bytes:
-                outcomes.append(OffsetMetadataTooLarge())
+            refusal = _refusal(group, claim, one, max_metadata_bytes)
+            if refusal is not None:
+                outcomes.append(refusal)
                 continue
             committed = CommittedOffset(
                 one.offset, one.leader_epoch, one.metadata, now_ms, expire_timestamp_ms, one.topic_id
@@ -345,6 +411,18 @@ class GroupCoordinator:
             shard.commit(records)
         except KafkaError:
             _log.exception("records of groups are not stored", extra={"shard": str(shard.shard)})
+
+
+def _refusal(group: Group | None, claim: MemberClaim, offset: OffsetToCommit, max_bytes: int) -> KafkaError | None:
+    """Return what keeps one offset of a commit from being stored."""
+    if len(offset.metadata) > max_bytes:
+        return OffsetMetadataTooLarge()
+    try:
+        if isinstance(group, ConsumerGroup):
+            group.check_partition_commit(claim, TopicIdPartition(TopicId(offset.topic_id), offset.partition.partition))
+    except KafkaError as error:
+        return error
+    return None
 
 
 def _commit(shard: GroupShard, records: Sequence[CoordinatorRecord]) -> None:

@@ -77,14 +77,10 @@ def _step(member: ConsumerMember, epoch: int, target: Target, around: Surroundin
 def _at(
     member: ConsumerMember, epoch: int, state: MemberState, assigned: Epochs, pending_revocation: Epochs
 ) -> ConsumerMember:
-    return replace(
-        member,
-        member_epoch=epoch,
-        previous_member_epoch=member.member_epoch,
-        state=state,
-        assigned=assigned,
-        pending_revocation=pending_revocation,
+    following = replace(
+        member, member_epoch=epoch, state=state, assigned=assigned, pending_revocation=pending_revocation
     )
+    return member if following == member else replace(following, previous_member_epoch=member.member_epoch)
 
 
 def _owns_any(partitions: Epochs, around: Surroundings) -> bool:

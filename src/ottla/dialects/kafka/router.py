@@ -11,6 +11,8 @@ from ottla.dialects.kafka.answers import Handler
 from ottla.dialects.kafka.handlers import (
     alter_configs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -84,6 +86,8 @@ HANDLERS: Final[dict[ApiKey, Handler]] = {
     ApiKey.OFFSET_DELETE: offset_delete.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
     ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.handle,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.handle,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
 }
 """Every served API but ApiVersions, which is made from this."""

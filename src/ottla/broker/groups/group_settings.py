@@ -1,0 +1,46 @@
+"""Settings of one group (GROUP resources, KIP-848), over those that the broker has for all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.broker.groups.assignors import ASSIGNORS
+from ottla.broker.metadata.image import MetadataView
+from ottla.config.alter import ResourceType
+from ottla.config.current_config import CurrentConfig
+
+
+class GroupSettings:
+    """Answers as of now: settings of groups and brokers change at run time."""
+
+    __slots__ = ("_broker", "_view")
+
+    def __init__(self, view: MetadataView, broker: CurrentConfig) -> None:
+        self._view = view
+        self._broker = broker
+
+    def integer(self, group_id: str, setting: str) -> int:
+        """The value of a group's setting; of `group.` and its name where the group has none of its own."""
+        own = self._view.configs(ResourceType.GROUP, group_id).get(setting)
+        return self._broker.values.integer(f"group.{setting}") if own is None else int(own)
+
+    @property
+    def assignors(self) -> Sequence[str]:
+        """Names of the server-side assignors that members may choose; the first is the default."""
+        allowed = [name for name in self._broker.values.items("group.consumer.assignors") if name in ASSIGNORS]
+        return allowed or list(ASSIGNORS)
+
+    @property
+    def max_size(self) -> int:
+        """How many members a consumer group may have."""
+        return self._broker.values.integer("group.consumer.max.size")
+
+    @property
+    def max_classic_size(self) -> int:
+        """How many members a classic group may have."""
+        return self._broker.values.integer("group.max.size")
+
+    @property
+    def migration_policy(self) -> str:
+        """Which kinds of groups may become the other: `bidirectional`, `upgrade`, `downgrade` or `disabled`."""
+        return (self._broker.values.text("group.consumer.migration.policy") or "").lower()
