@@ -10,7 +10,7 @@ import pytest
 
 from ottla.protocol.messages import alter_configs, create_topics, describe_configs
 from ottla.protocol.messages import incremental_alter_configs as incremental
-from tests.bugs.wire import Room, on_broker, open_room
+from tests.wire import Room, on_broker, open_room
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 INVALID_CONFIG = 40

@@ -22,7 +22,7 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
 )
 from ottla.records.batch import split_batches
 from ottla.records.compression import Codec
-from tests.bugs.wire import Room, batch, batches_of, fetch_request, on_broker, open_room, produce_request
+from tests.wire import Room, batch, batches_of, fetch_request, on_broker, open_room, produce_request
 
 OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3

@@ -17,7 +17,7 @@ from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.messages.produce import ProduceResponse
 from ottla.protocol.schema import Message
-from tests.bugs.wire import Peer, Room, batch, fetch_request, frame, on_broker, produce_request, read_answer, sized
+from tests.wire import Peer, Room, batch, fetch_request, frame, on_broker, produce_request, read_answer, sized
 
 UNSUPPORTED_VERSION = 35
 INVALID_REQUEST = 42

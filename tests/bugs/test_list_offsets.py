@@ -9,7 +9,7 @@ import pytest
 
 from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
 from ottla.records.compression import Codec
-from tests.bugs.wire import Room, on_broker, open_room
+from tests.wire import Room, on_broker, open_room
 
 UNSUPPORTED_VERSION = 35
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6

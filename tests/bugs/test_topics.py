@@ -23,7 +23,7 @@ from ottla.protocol.messages.create_topics import (
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
-from tests.bugs.wire import Room, batch, fetch_request, on_broker, open_room, produce_request
+from tests.wire import Room, batch, fetch_request, on_broker, open_room, produce_request
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 INVALID_TOPIC = 17

@@ -98,6 +98,11 @@ class Peer:
         assert key is not None
         return await self.receive_answer(API[key].response, version, correlation_id)
 
+    @property
+    def has_received(self) -> bool:
+        """Whether bytes have come that nobody took."""
+        return bool(self.reader._buffer)  # type: ignore[attr-defined]  # asyncio has no other way to ask
+
     async def is_ended(self) -> bool:
         """Return whether the broker hangs up without a word; False when it answers."""
         try:
