@@ -14,6 +14,7 @@ from functools import partial
 from random import Random
 from uuid import uuid4
 
+from ottla.broker.administration import Administration
 from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSessions
 from ottla.broker.fetching import Fetching, FetchPlan, Reply
 from ottla.broker.groups.coordinator import GroupCoordinator
@@ -27,6 +28,7 @@ from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
+from ottla.broker.telemetry import Telemetry
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
@@ -81,6 +83,8 @@ class Broker:
             partial(Random().randint, 1, MAX_SESSION_ID),
             slots=self.config.integer("max.incremental.fetch.session.cache.slots"),
         )
+        self.administration = Administration(metadata, log)
+        self.telemetry = Telemetry(clock, lambda: uuid4().bytes)
         self._log = log
         self._fetch_max_bytes = self.config.fetch_max_bytes
         self._topics: dict[str, Topic] = {}
@@ -119,12 +123,12 @@ class Broker:
     @property
     def features(self) -> Mapping[str, int]:
         """Finalized feature levels by name."""
-        return self.metadata.view.features
+        return self.metadata.features
 
     @property
     def features_epoch(self) -> int:
         """A number that never falls while features change."""
-        return self.metadata.broker_epoch
+        return self.metadata.features_epoch
 
     @property
     def supported_features(self) -> Mapping[str, FeatureRange]:

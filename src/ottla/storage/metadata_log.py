@@ -124,6 +124,21 @@ class MetadataLog:
         return self._log.log_end_offset
 
     @property
+    def high_watermark(self) -> int:
+        """The offset below which records are durable."""
+        return self._log.high_watermark
+
+    @property
+    def kraft_version(self) -> bytes | None:
+        """Body of the log's newest kraft.version record, None where none was ever written."""
+        return self._snapshots.voters.get(KRAFT_VERSION)
+
+    @property
+    def voters(self) -> bytes | None:
+        """Body of the log's newest record of the quorum's voters, None where none was ever written."""
+        return self._snapshots.voters.get(KRAFT_VOTERS)
+
+    @property
     def is_formatted(self) -> bool:
         """False for a directory in which no metadata was ever kept."""
         return bool(self._snapshots.find_all()) or self._filesystem.exists(self._quorum_state_path)

@@ -73,6 +73,12 @@ class MemoryStore:
         self.next_offset = 0
         self.leader_epoch = 0
         self.record_bytes_since_snapshot = 0
+        self.kraft_version: bytes | None = None
+        self.voters: bytes | None = None
+
+    @property
+    def high_watermark(self) -> int:
+        return self.next_offset
 
     def become_leader(self) -> int:
         self.leader_epoch += 1

@@ -1,6 +1,6 @@
-"""The bodies of KRaft's control records, for the log to write: who leads, who votes, where a snapshot begins and ends.
+"""The bodies of KRaft's control records, for the log to keep: who leads, who votes, where a snapshot begins and ends.
 
-Encodes only. The log (`storage.metadata_log`) decides when each is written and puts the keys in front.
+Encodes and decodes only. The log (`storage.metadata_log`) decides when each is written and puts the keys in front.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Final
 
 from ottla.broker.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from ottla.broker.metadata.image import ListenerImage
-from ottla.protocol.codec import encode
+from ottla.broker.metadata.quorum import QuorumListener, Voter
+from ottla.protocol.codec import decode, encode
 from ottla.protocol.internal.control_records import (
     Endpoint,
     KRaftVersionFeature,
@@ -59,3 +60,18 @@ def voters_body(node_id: int, directory_id: bytes, controller: ListenerImage) ->
         ),
     )
     return encode(VotersRecord(voters=[voter]), 0)
+
+
+def kraft_version_level(body: bytes | None) -> int:
+    """The kraft.version that a record says; 0 where there is none. Raises `DecodeError`."""
+    return 0 if body is None else decode(KRaftVersionRecord, 0, body).k_raft_version
+
+
+def quorum_voter(body: bytes | None, node_id: int, directory_id: bytes) -> Voter:
+    """This node as a voter, as the record of voters shows it, or as it is where that does not name it."""
+    voters = [] if body is None else decode(VotersRecord, 0, body).voters
+    for voter in voters:
+        if voter.voter_id == node_id:
+            listeners = [QuorumListener(one.name, one.host, one.port) for one in voter.endpoints]
+            return Voter(node_id, voter.voter_directory_id, listeners)
+    return Voter(node_id, directory_id, ())

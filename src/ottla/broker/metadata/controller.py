@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration, decide_alter_configs
 from ottla.broker.metadata.auto_create import topic_to_create
+from ottla.broker.metadata.control import kraft_version_level, quorum_voter
 from ottla.broker.metadata.create_partitions import CreatePartitionsAnswer, GrownTopic, decide_create_partitions
 from ottla.broker.metadata.create_topics import (
     CreateTopicsAnswer,
@@ -25,9 +26,17 @@ from ottla.broker.metadata.create_topics import (
 )
 from ottla.broker.metadata.decision import Committed, Decision
 from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference, decide_delete_topics
+from ottla.broker.metadata.features import KRAFT_VERSION
 from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.producer_ids import ProducerIdBlock, ProducerIds, decide_producer_id_block
-from ottla.broker.metadata.records import AbortTransactionRecord, MetadataRecord, encode_record
+from ottla.broker.metadata.quorum import QuorumImage
+from ottla.broker.metadata.reassign_partitions import Reassignment, ReassignmentAnswer, decide_reassignments
+from ottla.broker.metadata.records import (
+    AbortTransactionRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    encode_record,
+)
 from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import (
     BrokerIdentity,
@@ -59,6 +68,20 @@ class MetadataStore(StateStore, Protocol):
 
     @property
     def next_offset(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def kraft_version(self) -> bytes | None:
+        """Body of the record that says which kraft.version the log has."""
+
+    @property
+    def voters(self) -> bytes | None:
+        """Body of the record that says who votes."""
 
     @property
     def record_bytes_since_snapshot(self) -> int: ...
@@ -110,6 +133,29 @@ class MetadataController:
     def broker_epoch(self) -> int:
         """The epoch of this broker's registration, -1 before `register`."""
         return self._broker_epoch
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """Finalized feature levels by name, with the one that stands in the log's control records."""
+        level = self.kraft_version
+        return {**self._state.features, KRAFT_VERSION: level} if level else self._state.features
+
+    @property
+    def features_epoch(self) -> int:
+        """A number that grows with every change of features: where the metadata ends."""
+        return self._store.next_offset - 1
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of kraft.version, which stands in the log's control records."""
+        return kraft_version_level(self._store.kraft_version)
+
+    @property
+    def quorum(self) -> QuorumImage:
+        """Who votes and leads, and how far the log has come."""
+        node_id, store = self._identity.node_id, self._store
+        voter = quorum_voter(store.voters, node_id, self._identity.directory_id)
+        return QuorumImage(node_id, store.leader_epoch, store.high_watermark, store.next_offset, voter)
 
     def listen(self, listener: TopicsListener) -> None:
         """Tell `listener` of every change of topics from now on. There is one."""
@@ -164,7 +210,7 @@ class MetadataController:
             check_configs=validate_topic_configs,
             new_topic_id=self._new_topic_id,
         )
-        return self._commit(decision, validate_only=validate_only)
+        return self.commit(decision, validate_only=validate_only)
 
     def auto_create_topics(self, names: Iterable[str]) -> Committed[CreateTopicsAnswer]:
         """Create topics that clients or coordinators miss, as the configuration says they are made. Never raises."""
@@ -180,21 +226,33 @@ class MetadataController:
 
     def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:
         """Delete topics by name or id."""
-        return self._commit(decide_delete_topics(self._state, references))
+        return self.commit(decide_delete_topics(self._state, references))
 
     def create_partitions(
         self, topics: Sequence[GrownTopic], *, validate_only: bool = False
     ) -> Committed[CreatePartitionsAnswer]:
         """Give topics more partitions. Raises `PolicyViolation` for a request that is too large as a whole."""
         decision = decide_create_partitions(self._state, topics, directory_id=self._identity.directory_id)
-        return self._commit(decision, validate_only=validate_only)
+        return self.commit(decision, validate_only=validate_only)
 
     def alter_configs(
         self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Committed[AlterConfigsAnswer]:
         """Change settings of topics, brokers, groups and client metrics."""
         decision = decide_alter_configs(self._state, alterations, self.settings.values)
-        return self._commit(decision, validate_only=validate_only)
+        return self.commit(decision, validate_only=validate_only)
+
+    def reassign_partitions(
+        self, reassignments: Sequence[Reassignment], *, allow_replication_factor_change: bool
+    ) -> Committed[ReassignmentAnswer]:
+        """Change partitions' replicas. A leader epoch that was only raised in memory is recorded with it."""
+        decision = decide_reassignments(
+            self._state, reassignments, allow_replication_factor_change=allow_replication_factor_change
+        )
+        for record in decision.records:
+            assert isinstance(record, PartitionChangeRecord), "replicas are changed partition by partition"
+            self.write_leader_epoch(TopicId(record.topic_id), record.partition_id)
+        return self.commit(decision)
 
     def next_producer_id(self) -> Committed[int]:
         """Hand out a producer id. Its ticket is that of the block, when that is new."""
@@ -217,7 +275,8 @@ class MetadataController:
 
     # -- append and replay ----------------------------------------------------------------------------------------
 
-    def _commit(self, decision: Decision[AnswerT], *, validate_only: bool = False) -> Committed[AnswerT]:
+    def commit(self, decision: Decision[AnswerT], *, validate_only: bool = False) -> Committed[AnswerT]:
+        """Append and replay what was decided on `view` just now, or with `validate_only` leave it at that."""
         if validate_only or not decision.records:
             return Committed(decision.answer, None)
         return Committed(decision.answer, self._append(decision.records))
@@ -278,6 +337,6 @@ class MetadataController:
                 return topic_id
 
     def _next_producer_id_block(self) -> ProducerIdBlock:
-        committed = self._commit(decide_producer_id_block(self._state, broker_epoch=self._broker_epoch))
+        committed = self.commit(decide_producer_id_block(self._state, broker_epoch=self._broker_epoch))
         self._producer_ids_ticket = committed.ticket
         return committed.answer

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ottla.broker.metadata.create_topics import MAX_PARTITIONS_PER_REQUEST
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.image import MetadataView, TopicImage
+from ottla.broker.metadata.partition_records import partition_record
 from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import MetadataRecord
-from ottla.broker.metadata.state import partition_record
 from ottla.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,

@@ -15,9 +15,9 @@ from typing import Final
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from ottla.broker.metadata.image import MetadataView
+from ottla.broker.metadata.partition_records import partition_record
 from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, TopicRecord
-from ottla.broker.metadata.state import partition_record
 from ottla.broker.metadata.topic_names import check_topic_name
 from ottla.config.alter import ResourceType
 from ottla.errors import (

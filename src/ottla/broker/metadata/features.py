@@ -14,10 +14,14 @@ METADATA_VERSION: Final = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 KRAFT_VERSION: Final = "kraft.version"
 
+ELIGIBLE_LEADER_REPLICAS_METADATA_VERSION: Final = 23
+"""The level from which on partitions can have eligible leader replicas (4.0-IV1)."""
+SCRAM_METADATA_VERSION: Final = 11
+"""The level from which on users can stand in the metadata (3.5-IV2)."""
+
 # The levels of metadata.version at which a record gained a version.
 _BROKER_MIGRATION: Final = 8  # 3.4-IV0
 _DIRECTORY_ASSIGNMENT: Final = 17  # 3.7-IV2
-_ELIGIBLE_LEADER_REPLICAS: Final = 23  # 4.0-IV1
 _CORDONED_LOG_DIRS: Final = 30  # 4.3-IV0
 
 
@@ -64,7 +68,7 @@ def register_broker_version(metadata_version: int) -> int:
 
 def partition_version(metadata_version: int) -> int:
     """Version of PartitionRecord and of PartitionChangeRecord to write; they moved together."""
-    if metadata_version >= _ELIGIBLE_LEADER_REPLICAS:
+    if metadata_version >= ELIGIBLE_LEADER_REPLICAS_METADATA_VERSION:
         return 2
     return 1 if metadata_version >= _DIRECTORY_ASSIGNMENT else 0
 

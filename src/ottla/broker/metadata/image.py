@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from ottla.broker.metadata.access_rules import AccessRules
+from ottla.broker.metadata.client_quotas import ClientQuotas
+from ottla.broker.metadata.scram_users import ScramUsers
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
 from ottla.config.alter import ResourceType
 from ottla.model import TopicId
@@ -114,6 +117,18 @@ class MetadataView(Protocol):
     def brokers(self) -> Iterable[BrokerImage]: ...
 
     def broker(self, node_id: int) -> BrokerImage | None: ...
+
+    def controllers(self) -> Iterable[int]:
+        """Node ids of the registered controllers. This broker controls itself and is not registered as such."""
+
+    @property
+    def client_quotas(self) -> ClientQuotas: ...
+
+    @property
+    def scram_users(self) -> ScramUsers: ...
+
+    @property
+    def access_rules(self) -> AccessRules: ...
 
     @property
     def next_producer_id(self) -> int:

@@ -43,6 +43,7 @@ from ottla.protocol.internal.metadata_records import (
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
+from ottla.protocol.internal.metadata_records import EntityData as QuotaEntityData
 from ottla.protocol.schema import Message as MetadataRecord
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "PartitionChangeRecord",
     "PartitionRecord",
     "ProducerIdsRecord",
+    "QuotaEntityData",
     "RawRecord",
     "RegisterBrokerRecord",
     "RegisterControllerRecord",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ottla.broker.metadata.create_topics import config_records
 from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS, FORMAT_LEVELS, SUPPORTED_FEATURES
 from ottla.broker.metadata.image import ListenerImage, PartitionImage
+from ottla.broker.metadata.partition_records import raises_at_start
 from ottla.broker.metadata.records import (
     BeginTransactionRecord,
     BrokerEndpoint,
@@ -23,7 +24,6 @@ from ottla.broker.metadata.records import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from ottla.broker.metadata.state import raises_at_start
 from ottla.config.alter import ResourceType
 from ottla.model import TopicId
 

@@ -4,8 +4,8 @@
 
 1. A record that this version does not know, and a feature level that it cannot keep, are refused (`MetadataRefused`)
    before anything changes.
-2. Records of features that we don't serve (ACLs, quotas, SCRAM users, delegation tokens, controllers) are carried byte
-   for byte: the last one of each identity stands, and a snapshot gives it back as it came.
+2. Records of features that we don't serve (delegation tokens, controllers) are carried byte for byte: the last one of
+   each identity stands, and a snapshot gives it back as it came.
 3. Records between a begin and an end of a metadata transaction (KIP-868) take effect together at its end, or not at
    all.
 4. What replay makes of a log is what it makes of a snapshot of that log (a property test holds it to that).
@@ -18,17 +18,20 @@ snapshot has what was recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, cast
 
+from ottla.broker.metadata.access_rules import AccessRules
+from ottla.broker.metadata.client_quotas import ClientQuotas
 from ottla.broker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
-from ottla.broker.metadata.image import (
-    NO_LEADER,
-    BrokerImage,
-    ListenerImage,
-    PartitionImage,
-    TopicImage,
+from ottla.broker.metadata.image import BrokerImage, ListenerImage, PartitionImage, TopicImage
+from ottla.broker.metadata.partition_records import (
+    NO_LEADER_CHANGE,
+    changed_partition,
+    partition_record,
+    raises_at_start,
 )
 from ottla.broker.metadata.records import (
     AbortTransactionRecord,
@@ -64,24 +67,12 @@ from ottla.broker.metadata.records import (
     encode_record,
 )
 from ottla.broker.metadata.refusal import MetadataRefused
+from ottla.broker.metadata.scram_users import ScramUsers
 from ottla.broker.metadata.topic_names import collision_key
 from ottla.config.alter import ResourceType
 from ottla.model import TopicId, format_uuid
 
-_NO_LEADER_CHANGE: Final = -2
-_NO_STATE_CHANGE: Final = -1
-
 _EMPTY: Final[Mapping[str, str]] = {}
-
-# The order in which Kafka's own snapshots list what we only carry.
-_CARRIED_BEFORE_TOPICS: Final = (RegisterControllerRecord,)
-_CARRIED_AFTER_CONFIGS: Final = (ClientQuotaRecord,)
-_CARRIED_LAST: Final = (
-    AccessControlEntryRecord,
-    UserScramCredentialRecord,
-    DelegationTokenRecord,
-    ZkMigrationStateRecord,
-)
 
 
 @dataclass(slots=True)
@@ -113,6 +104,9 @@ class MetadataState:
         self.node_id = node_id
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
+        self.client_quotas = ClientQuotas()
+        self.scram_users = ScramUsers()
+        self.access_rules = AccessRules()
         self.changes = TopicChanges()
         self._producer_ids: ProducerIdsRecord | None = None
         self._topics: dict[TopicId, _Topic] = {}
@@ -125,11 +119,11 @@ class MetadataState:
         self._transaction: list[bytes] | None = None
         self._replay: dict[type[MetadataRecord], Callable[[Any, bytes], None]] = {
             AbortTransactionRecord: self._abort_transaction,
-            AccessControlEntryRecord: lambda record, raw: self._carry(record, record.id, raw),
+            AccessControlEntryRecord: lambda record, raw: self.access_rules.replay(record),
             BeginTransactionRecord: self._begin_transaction,
             BrokerRegistrationChangeRecord: self._change_registration,
             ClearElrRecord: self._clear_eligible_leaders,
-            ClientQuotaRecord: self._set_quota,
+            ClientQuotaRecord: lambda record, raw: self.client_quotas.replay(record),
             ConfigRecord: self._set_config,
             DelegationTokenRecord: lambda record, raw: self._carry(record, record.token_id, raw),
             EndTransactionRecord: self._end_transaction,
@@ -141,17 +135,15 @@ class MetadataState:
             ProducerIdsRecord: self._set_producer_ids,
             RegisterBrokerRecord: self._register_broker,
             RegisterControllerRecord: lambda record, raw: self._carry(record, record.controller_id, raw),
-            RemoveAccessControlEntryRecord: lambda record, raw: self._drop(AccessControlEntryRecord, record.id),
+            RemoveAccessControlEntryRecord: lambda record, raw: self.access_rules.replay_removal(record),
             RemoveDelegationTokenRecord: lambda record, raw: self._drop(DelegationTokenRecord, record.token_id),
             RemoveTopicRecord: self._remove_topic,
-            RemoveUserScramCredentialRecord: lambda record, raw: self._drop(
-                UserScramCredentialRecord, (record.name, record.mechanism)
-            ),
+            RemoveUserScramCredentialRecord: lambda record, raw: self.scram_users.replay_removal(record),
             TopicRecord: self._add_topic,
             UnfenceBrokerRecord: lambda record, raw: self._fence(record.id, is_fenced=False),
             UnregisterBrokerRecord: lambda record, raw: self._unregister_broker(record.broker_id),
             UnregisterControllerRecord: lambda record, raw: self._drop(RegisterControllerRecord, record.controller_id),
-            UserScramCredentialRecord: lambda record, raw: self._carry(record, (record.name, record.mechanism), raw),
+            UserScramCredentialRecord: lambda record, raw: self.scram_users.replay(record),
             ZkMigrationStateRecord: lambda record, raw: self._carry(record, None, raw),
         }
 
@@ -201,6 +193,9 @@ class MetadataState:
     def broker(self, node_id: int) -> BrokerImage | None:
         record = self._brokers.get(node_id)
         return None if record is None else _broker_image(record)
+
+    def controllers(self) -> Collection[int]:
+        return cast(Collection[int], self._carried.get(RegisterControllerRecord, {}).keys())
 
     # -- leader epochs --------------------------------------------------------------------------------------------
 
@@ -337,7 +332,7 @@ class MetadataState:
             raise MetadataRefused(f"the metadata changes the unknown partition {topic.name}-{record.partition_id}")
         topic.partitions[record.partition_id] = changed_partition(partition, record)
         topic.image = None
-        if record.leader != _NO_LEADER_CHANGE:
+        if record.leader != NO_LEADER_CHANGE:
             self._raised.discard((topic.topic_id, record.partition_id))
 
     def _clear_eligible_leaders(self, record: ClearElrRecord, raw: bytes) -> None:
@@ -388,13 +383,6 @@ class MetadataState:
         if record.cordoned_log_dirs is not None:
             broker.cordoned_log_dirs = list(record.cordoned_log_dirs)
 
-    def _set_quota(self, record: ClientQuotaRecord, raw: bytes) -> None:
-        entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
-        if record.remove:
-            self._drop(ClientQuotaRecord, (entity, record.key))
-        else:
-            self._carry(record, (entity, record.key), raw)
-
     def _carry(self, record: MetadataRecord, identity: object, raw: bytes) -> None:
         self._carried.setdefault(type(record), {})[identity] = bytes(raw)
 
@@ -422,17 +410,19 @@ class MetadataState:
             yield encode_record(record, version)
         for broker in self._brokers.values():
             yield encode_record(broker, version)
-        yield from self._carried_records(_CARRIED_BEFORE_TOPICS)
+        yield from self._carried_records(RegisterControllerRecord)
         for topic in self._topics.values():
             yield encode_record(TopicRecord(name=topic.name, topic_id=topic.topic_id), version)
             for number in sorted(topic.partitions):
                 yield encode_record(partition_record(topic.topic_id, topic.partitions[number]), version)
-        for record in self._config_records():
+        for record in chain(self._config_records(), self.client_quotas.records()):
             yield encode_record(record, version)
-        yield from self._carried_records(_CARRIED_AFTER_CONFIGS)
         if self._producer_ids is not None:
             yield encode_record(self._producer_ids, version)
-        yield from self._carried_records(_CARRIED_LAST)
+        for record in chain(self.access_rules, self.scram_users.records()):
+            yield encode_record(record, version)
+        yield from self._carried_records(DelegationTokenRecord)
+        yield from self._carried_records(ZkMigrationStateRecord)
 
     def _feature_records(self) -> Iterator[MetadataRecord]:
         yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=self.metadata_version)
@@ -445,60 +435,8 @@ class MetadataState:
             for name, value in configs.items():
                 yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
 
-    def _carried_records(self, kinds: Sequence[type[MetadataRecord]]) -> Iterator[bytes]:
-        for kind in kinds:
-            yield from self._carried.get(kind, {}).values()
-
-
-def raises_at_start(partition: PartitionImage) -> int:
-    """By how much a start raises this partition's leader epoch.
-
-    Kafka counts two changes, from its leader to none and back; after a clean stop the first is in the log already.
-    """
-    return 1 if partition.leader == NO_LEADER else 2
-
-
-def changed_partition(partition: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-    """Return `partition` with what `record` changes. Naming a leader, even the same one, raises the leader epoch."""
-
-    def kept(new: Sequence[Any] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
-        return old if new is None else tuple(new)
-
-    names_leader = record.leader != _NO_LEADER_CHANGE
-    has_new_state = record.leader_recovery_state != _NO_STATE_CHANGE
-    return PartitionImage(
-        partition=partition.partition,
-        leader=record.leader if names_leader else partition.leader,
-        leader_epoch=partition.leader_epoch + (1 if names_leader else 0),
-        partition_epoch=partition.partition_epoch + 1,
-        replicas=kept(record.replicas, partition.replicas),
-        isr=kept(record.isr, partition.isr),
-        directories=kept(record.directories, partition.directories),
-        removing_replicas=kept(record.removing_replicas, partition.removing_replicas),
-        adding_replicas=kept(record.adding_replicas, partition.adding_replicas),
-        eligible_leader_replicas=kept(record.eligible_leader_replicas, partition.eligible_leader_replicas),
-        last_known_elr=kept(record.last_known_elr, partition.last_known_elr),
-        leader_recovery_state=record.leader_recovery_state if has_new_state else partition.leader_recovery_state,
-    )
-
-
-def partition_record(topic_id: TopicId, partition: PartitionImage) -> PartitionRecord:
-    """Return the record that makes this partition."""
-    return PartitionRecord(
-        partition_id=partition.partition,
-        topic_id=topic_id,
-        replicas=list(partition.replicas),
-        isr=list(partition.isr),
-        removing_replicas=list(partition.removing_replicas),
-        adding_replicas=list(partition.adding_replicas),
-        leader=partition.leader,
-        leader_recovery_state=partition.leader_recovery_state,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        directories=list(partition.directories),
-        eligible_leader_replicas=list(partition.eligible_leader_replicas) or None,
-        last_known_elr=list(partition.last_known_elr) or None,
-    )
+    def _carried_records(self, kind: type[MetadataRecord]) -> Iterable[bytes]:
+        return self._carried.get(kind, {}).values()
 
 
 def _broker_image(record: RegisterBrokerRecord) -> BrokerImage:

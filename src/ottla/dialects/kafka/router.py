@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ottla.dialects.kafka.admin_handlers import ADMIN_HANDLERS, UNANNOUNCED
 from ottla.dialects.kafka.answers import Handler
 from ottla.dialects.kafka.handlers import (
     alter_configs,
@@ -89,6 +90,7 @@ HANDLERS: Final[dict[ApiKey, Handler]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.handle,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
+    **ADMIN_HANDLERS,
 }
 """Every served API but ApiVersions, which is made from this."""
 
@@ -101,7 +103,7 @@ class Router:
     __slots__ = ("routes", "unsupported_version")
 
     def __init__(self) -> None:
-        served = sorted({*HANDLERS, ApiKey.API_VERSIONS})
+        served = sorted({*HANDLERS, ApiKey.API_VERSIONS} - UNANNOUNCED)
         handlers: dict[ApiKey, Handler] = {
             **HANDLERS,
             ApiKey.API_VERSIONS: api_versions.handler_for(_announced(served)),
