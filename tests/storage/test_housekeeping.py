@@ -35,8 +35,13 @@ def logs_in(directory: Path) -> list[str]:
     return sorted(path.name for path in (directory / str(TP)).iterdir() if path.name.endswith(".log"))
 
 
-def small_segments(**settings: int) -> LogConfig:
-    return LogConfig(internal_segment_bytes=SEGMENT_BYTES, retention_ms=HOUR_MS, **settings)
+def small_segments(*, file_delete_delay_ms: int = 60_000, retention_bytes: int = -1) -> LogConfig:
+    return LogConfig(
+        internal_segment_bytes=SEGMENT_BYTES,
+        retention_ms=HOUR_MS,
+        file_delete_delay_ms=file_delete_delay_ms,
+        retention_bytes=retention_bytes,
+    )
 
 
 def test_one_timer_serves_all_chores(tmp_path: Path) -> None:
