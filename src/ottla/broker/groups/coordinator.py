@@ -56,6 +56,7 @@ from ottla.errors import (
     KafkaError,
     NotCoordinator,
     OffsetMetadataTooLarge,
+    UnsupportedVersion,
 )
 from ottla.model import OFFSETS_TOPIC, TopicId, TopicPartition
 from ottla.protocol.internal.framing import CoordinatorRecord
@@ -215,6 +216,8 @@ class GroupCoordinator:
     def consumer_heartbeat(self, beat: Heartbeat, reply: HeartbeatReply) -> None:
         """ConsumerGroupHeartbeat: join, go on, leave. The answer comes when what it says is durable."""
         try:
+            if not self._settings.are_consumer_groups_served:
+                raise UnsupportedVersion("groups of the new protocol are switched off here")
             check_heartbeat(beat, self._settings.assignors)
             kind = self._kind(beat.group_id)
         except KafkaError as error:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ottla.broker.groups.assignors import ASSIGNORS
 from ottla.broker.metadata.image import MetadataView
 from ottla.config.alter import ResourceType
 from ottla.config.current_config import CurrentConfig
+
+GROUP_VERSION: Final = "group.version"
+"""The feature whose level 1 brings the new protocol."""
 
 
 class GroupSettings:
@@ -23,6 +27,12 @@ class GroupSettings:
         """The value of a group's setting; of `group.` and its name where the group has none of its own."""
         own = self._view.configs(ResourceType.GROUP, group_id).get(setting)
         return self._broker.values.integer(f"group.{setting}") if own is None else int(own)
+
+    @property
+    def are_consumer_groups_served(self) -> bool:
+        """Whether there may be groups of the new protocol: the cluster's feature level says so, and the settings."""
+        protocols = self._broker.values.items("group.coordinator.rebalance.protocols")
+        return self._view.features.get(GROUP_VERSION, 0) > 0 and "consumer" in (name.lower() for name in protocols)
 
     @property
     def assignors(self) -> Sequence[str]:

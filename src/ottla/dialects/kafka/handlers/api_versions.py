@@ -26,8 +26,10 @@ CLUSTER_FROM_VERSION: Final = 5
 ZERO_LEVELS_FROM_VERSION: Final = 4
 """Older clients take a supported level of 0 for an error and are not told of such features."""
 
-ANNOUNCED_FEATURES: Final = frozenset({"metadata.version", "kraft.version", "eligible.leader.replicas.version"})
-"""Features without a protocol of their own that a client could miss here."""
+ANNOUNCED_FEATURES: Final = frozenset(
+    {"metadata.version", "kraft.version", "eligible.leader.replicas.version", "group.version"}
+)
+"""Features that are served, and those without a protocol of their own that a client could miss here."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
