@@ -8,8 +8,7 @@ A request is a type (2 bytes) and its fields, with no length before it; `k ‖ x
     4 FetchWait    as Fetch, then max wait ms (4)  min records (4)  max bytes (4)   -> as Fetch
     5 Offsets      topic (2 ‖ n)  partition (4)                                     -> first (8)  next (8)
 
-An error takes the place of an answer: ffffffff, then (4 ‖ n) a code (2) and a message. Who knows only the first two
-requests takes it for an impossible count.
+An error takes the place of an answer: ffffffff, which is no count, then (4 ‖ n) a code (2) and a message.
 
 `read_request` is a generator: it yields how many bytes it needs next and is sent exactly those. So it can be fed from
 a socket in whatever pieces come, and nothing is stored for bytes that a client only announced.

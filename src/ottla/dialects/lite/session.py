@@ -1,8 +1,8 @@
 """The conversation on one connection: feed the reader, answer, close.
 
 One request is answered per connection, as its clients may read to the end of the stream; with `keep_alive` the next one
-follows on the same connection. Whoever ends his sending after a request still gets the answer. Nothing is read while an
-answer is due. With `errors_close` a mistake is met with silence and a close, in place of an error.
+follows on the same connection. Whoever ends his sending after a request still gets the answer. While an answer is due,
+little is read. With `errors_close` a mistake is met with silence and a close, in place of an error.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LiteSession:
             piece = bytes(self._received[: self._needed])
             del self._received[: self._needed]
             self._feed(piece)
-        else:
+        if len(self._received) > max(self._needed, len(self._dialect.buffer)):
             self._carrier.pause_reading()
         self._is_feeding = False
 
