@@ -1,10 +1,10 @@
 """A client for listeners that speak the lite dialect: one question, one connection, as the protocol has it.
 
-    with LiteClient("localhost", 9095) as client:
-        offset = client.produce("events", 0, [b"hello"])
-        values = client.fetch("events", 0, offset)
+    client = LiteClient("localhost", 9095)
+    offset = client.produce("events", 0, [b"hello"])
+    values = client.fetch("events", 0, offset)
 
-A refusal is raised as the `KafkaError` that it names; a connection that ends too early as `NetworkException`.
+A refusal is raised as the `KafkaError` that it names; an answer that is not whole as `NetworkException`.
 """
 
 from __future__ import annotations
@@ -12,31 +12,26 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from ottla.errors import NetworkException, error_for_code
 
-_NO_COUNT = 0xFFFFFFFF
-
 
 class LiteClient:
-    """Blocks until there is an answer, or `timeout_seconds` have gone without a byte."""
+    """Each call blocks until there is an answer, or until `timeout_seconds` have gone without a byte."""
 
     def __init__(self, host: str, port: int, *, timeout_seconds: float = 10.0) -> None:
         self._address = (host, port)
         self._timeout_seconds = timeout_seconds
-        self._socket: socket.socket | None = None
 
     def produce(self, topic: str, partition: int, values: Sequence[bytes]) -> int:
         """Append values and return the offset of the first; they are all there or none is."""
         records = b"".join(struct.pack(">I", len(value)) + value for value in values)
-        self._ask(1, topic, struct.pack(">II", partition, len(values)) + records)
-        return self._number(8)
+        answer = self._ask(1, topic, struct.pack(">II", partition, len(values)) + records, 12)
+        return _number(answer[4:12])
 
     def fetch(self, topic: str, partition: int, start_offset: int) -> list[bytes]:
         """Return the values from an offset on, as far as one answer holds them."""
-        return self._values(2, topic, struct.pack(">IQ", partition, start_offset))
+        return _values(self._ask(2, topic, struct.pack(">IQ", partition, start_offset), 4))
 
     def fetch_wait(
         self,
@@ -49,53 +44,49 @@ class LiteClient:
         max_bytes: int = 1 << 20,
     ) -> list[bytes]:
         """Return the values from an offset on; waits until there are so many, or for so long."""
-        return self._values(
-            4, topic, struct.pack(">IQIII", partition, start_offset, max_wait_ms, min_records, max_bytes)
-        )
+        body = struct.pack(">IQIII", partition, start_offset, max_wait_ms, min_records, max_bytes)
+        return _values(self._ask(4, topic, body, 4))
 
     def create_topic(self, topic: str, partitions: int) -> int:
         """Create a topic, or leave it as it is; returns how many partitions it has."""
-        return self._ask(3, topic, struct.pack(">I", partitions))
+        return _number(self._ask(3, topic, struct.pack(">I", partitions), 4))
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the first offset that there is, and the one that comes next."""
-        return self._ask(5, topic, struct.pack(">I", partition)) << 32 | self._number(4), self._number(8)
+        answer = self._ask(5, topic, struct.pack(">I", partition), 16)
+        return _number(answer[:8]), _number(answer[8:])
 
-    def close(self) -> None:
-        """End the connection; the next question makes one."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def _values(self, kind: int, topic: str, body: bytes) -> list[bytes]:
-        return [self._read(self._number(4)) for _ in range(self._ask(kind, topic, body))]
-
-    def _ask(self, kind: int, topic: str, body: bytes) -> int:
-        """Send a request and return the first four bytes of its answer. Raises what the server refuses with."""
+    def _ask(self, kind: int, topic: str, body: bytes, least_bytes: int) -> bytes:
+        """Return the whole answer. Raises what the server refuses with."""
         name = topic.encode()
-        self.close()
-        self._socket = socket.create_connection(self._address, self._timeout_seconds)
-        self._socket.sendall(struct.pack(">HH", kind, len(name)) + name + body)
-        first = self._number(4)
-        if first == _NO_COUNT:
-            size, code = self._number(4), self._number(2)
-            raise error_for_code(-1 if code == 0xFFFF else code, self._read(size - 2).decode()) or NetworkException()
-        return first
+        with socket.create_connection(self._address, self._timeout_seconds) as connection:
+            connection.sendall(struct.pack(">HH", kind, len(name)) + name + body)
+            connection.shutdown(socket.SHUT_WR)
+            with connection.makefile("rb") as stream:
+                answer = stream.read()
+        if answer[:4] == b"\xff\xff\xff\xff":
+            code = _number(answer[8:10])
+            raise error_for_code(-1 if code == 0xFFFF else code, answer[10:].decode()) or NetworkException()
+        _check_length(answer, least_bytes)
+        return answer
 
-    def _number(self, size: int) -> int:
-        return int.from_bytes(self._read(size), "big")
 
-    def _read(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            piece = self._socket.recv(size - len(data)) if self._socket is not None else b""
-            if not piece:
-                raise NetworkException("the server closed the connection before its answer was whole")
-            data += piece
-        return bytes(data)
+def _values(answer: bytes) -> list[bytes]:
+    values: list[bytes] = []
+    position = 4
+    for _ in range(_number(answer[:4])):
+        _check_length(answer, position + 4)
+        end = position + 4 + _number(answer[position : position + 4])
+        _check_length(answer, end)
+        values.append(answer[position + 4 : end])
+        position = end
+    return values
+
+
+def _check_length(answer: bytes, least_bytes: int) -> None:
+    if len(answer) < least_bytes:
+        raise NetworkException("the connection ended before the answer was whole")
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big")
