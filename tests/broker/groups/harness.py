@@ -29,7 +29,7 @@ from ottla.model import TopicPartition
 from ottla.protocol.internal.consumer_protocol import ConsumerProtocolSubscription
 from ottla.protocol.internal.framing import CoordinatorRecord, decode_group_record, encode_versioned
 from ottla.testing.clock import ManualClock
-from tests.broker.metadata.harness import MemoryTicket
+from tests.broker.metadata.harness import MemoryTicket, state_of
 
 PARTITIONS = 4
 SETTINGS = {
@@ -185,7 +185,7 @@ def make_coordinator(
     """A coordinator whose member ids can be told in advance; it has no shards yet."""
     numbers = itertools.count(1)
     services = GroupServices(timers, clock, settings, new_uuid=lambda: f"uuid{next(numbers)}")
-    return GroupCoordinator(store=store, services=services, lead=lambda shard: 5)
+    return GroupCoordinator(store=store, services=services, metadata=state_of(), lead=lambda shard: 5)
 
 
 class Bench:
@@ -211,8 +211,8 @@ class Bench:
         """Move the time and run what falls due, `lag_seconds` late."""
         self.clock.advance(seconds)
         self.timers.lag_seconds = lag_seconds
-        self.timers.run_due(self.clock.monotonic())
-        self.timers.lag_seconds = 0.0
+        while self.timers.run_due(self.clock.monotonic()):
+            self.timers.lag_seconds = 0.0
 
     def pass_time(self, seconds: float, *beating: Member, step: float = 1.0) -> None:
         """Let time go by in steps; these members report at each."""
@@ -231,7 +231,7 @@ class Bench:
     def stable_group(self, count: int, **said: object) -> list[Member]:
         """Have so many new members make a stable group; the first one leads."""
         members = [self.member(**said).join() for _ in range(count)]
-        self.advance(0.001)
+        self.advance(0)
         for member in members:
             member.sync()
         assert self.group(members[0].group_id).state_name == "Stable"
