@@ -25,6 +25,7 @@ from ottla.broker.metadata.control import (
 )
 from ottla.broker.metadata.controller import MetadataController
 from ottla.broker.metadata.image import ListenerImage
+from ottla.broker.metadata.quorum import QuorumListener, Voter
 from ottla.broker.metadata.records import encode_record
 from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import BrokerIdentity, format_records
@@ -149,7 +150,7 @@ class Server:
 
     def _format_directories(self) -> MetaProperties:
         """Make new directories this broker's own. Returns the first one's identity."""
-        directories = self._log.directories
+        directories = self._log.every_directory
         known = next((directory.meta for directory in directories if directory.meta is not None), None)
         if known is not None and known.node_id != self.config.node_id:
             raise StartError(
@@ -165,7 +166,8 @@ class Server:
 
     def _open_metadata_log(self) -> MetadataLog:
         node_id = self.config.node_id
-        directory = find_metadata_directory(self._log.directories, self._filesystem)
+        wanted = self.config.text("metadata.log.dir")
+        directory = find_metadata_directory(self._log.every_directory, self._filesystem, wanted)
         store = MetadataLog(
             self._log,
             directory,
@@ -178,11 +180,11 @@ class Server:
             if self._log.partitions():
                 raise StartError(f"{directory.path} has partitions, but the metadata log that knows them is gone")
             directory_id = directory.meta.directory_id if directory.meta is not None else None
-            controller = ListenerImage("CONTROLLER", "localhost", 9093, 0)
+            voter = Voter(node_id, directory_id or bytes(16), self._quorum_listeners())
             store.format(
                 (StateRecord(None, encode_record(record, METADATA_FORMAT_LEVEL)) for record in format_records()),
                 kraft_version=kraft_version_body(),
-                voters=voters_body(node_id, directory_id or bytes(16), controller),
+                voters=voters_body(voter),
             )
         store.open(
             metadata_log_config(
@@ -191,6 +193,13 @@ class Server:
             )
         )
         return store
+
+    def _quorum_listeners(self) -> list[QuorumListener]:
+        """Where a Kafka with this configuration would listen for its quorum; without one, where Kafka's own does."""
+        listeners = self.config.controller_listeners
+        return [QuorumListener(one.name, one.host or _machine_name(), one.port) for one in listeners] or [
+            QuorumListener("CONTROLLER", "localhost", 9093)
+        ]
 
     def _identity(self, meta: MetaProperties, listeners: Sequence[ListenerImage]) -> BrokerIdentity:
         return BrokerIdentity(
@@ -254,7 +263,7 @@ class Server:
         """Let go of what a failed start had opened. Without clean-shutdown files the next start checks the logs."""
         for listener in self.listeners:
             listener.stop_accepting()
-        for directory in self._log.directories:
+        for directory in self._log.every_directory:
             directory.release()
         self.timers.close()
         self._offload.close()

@@ -79,7 +79,16 @@ class BrokerConfig:
     `raw` holds the texts of what was set explicitly, `warnings` what the start should tell, one line each.
     """
 
-    __slots__ = ("_values", "advertised_listeners", "listeners", "log_dirs", "node_id", "raw", "warnings")
+    __slots__ = (
+        "_values",
+        "advertised_listeners",
+        "controller_listeners",
+        "listeners",
+        "log_dirs",
+        "node_id",
+        "raw",
+        "warnings",
+    )
 
     def __init__(self, raw: Mapping[str, str], values: Mapping[str, Value], warnings: list[str]) -> None:
         self.raw = raw
@@ -89,6 +98,8 @@ class BrokerConfig:
         self.log_dirs: tuple[str, ...] = self.items("log.dirs") or self.items("log.dir")
         self.listeners: tuple[Listener, ...] = ()
         self.advertised_listeners: tuple[Listener, ...] = ()
+        self.controller_listeners: tuple[Listener, ...] = ()
+        """Where others would reach the quorum if a Kafka took over; we open none of them."""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
@@ -119,6 +130,7 @@ class BrokerConfig:
                 raw[name], values[name] = text, value
         changed = BrokerConfig(raw, values, self.warnings)
         changed.listeners, changed.advertised_listeners = self.listeners, self.advertised_listeners
+        changed.controller_listeners = self.controller_listeners
         return changed
 
     def listener_integer(self, listener: str, name: str) -> int:
@@ -228,22 +240,26 @@ class BrokerConfig:
                 raise ConfigError(
                     f"listeners: {listener} asks for {listener.security_protocol}, which is not served yet"
                 )
-        self.advertised_listeners = self._advertised(protocols, controllers)
+        self.controller_listeners = tuple(listener for listener in every if listener.name in controllers)
+        self._take_advertised(dict.fromkeys(controllers, "PLAINTEXT") | protocols)
 
-    def _advertised(self, protocols: Mapping[str, str], controllers: set[str]) -> tuple[Listener, ...]:
-        """What clients are told, one for each listener; a host that binds any address becomes the empty one."""
+    def _take_advertised(self, protocols: Mapping[str, str]) -> None:
+        """What others are told, one for each listener; a host that binds any address becomes the empty one."""
         setting = "advertised.listeners"
         told = {item.name: item for item in parse_listeners(setting, self.items(setting), protocols)}
-        names = [listener.name for listener in self.listeners]
+        controllers = {name.upper() for name in self.items("controller.listener.names")}
+        names = {listener.name for listener in self.listeners} | controllers
         for name, listener in told.items():
-            if name not in names and name not in controllers:
+            if name not in names:
                 raise ConfigError(f"{setting}: {listener} has no listener of that name")
             if listener.binds_any_address:
                 raise ConfigError(f"{setting}: nobody can connect to {listener}; name a host")
-        return tuple(
-            told.get(listener.name, listener._replace(host="") if listener.binds_any_address else listener)
-            for listener in self.listeners
-        )
+
+        def advertised(listener: Listener) -> Listener:
+            return told.get(listener.name, listener._replace(host="") if listener.binds_any_address else listener)
+
+        self.advertised_listeners = tuple(advertised(listener) for listener in self.listeners)
+        self.controller_listeners = tuple(advertised(listener) for listener in self.controller_listeners)
 
     def _check_together(self) -> None:
         if "broker" not in self.items("process.roles"):

@@ -109,16 +109,21 @@ class LogManager:
         "_host",
         "_housekeeper",
         "_logs",
+        "_metadata_path",
         "_places",
         "_recovery_threads",
         "_sweeper",
         "_trash",
         "directories",
+        "every_directory",
     )
 
     def __init__(self, config: BrokerConfig, clock: Clock, offload: Offload, filesystem: FileSystem) -> None:
         self.directories: Sequence[LogDirectory] = ()
+        self.every_directory: Sequence[LogDirectory] = ()
+        """`directories`, and `metadata.log.dir` where that is none of them."""
         self._directory_paths = config.log_dirs
+        self._metadata_path = config.text("metadata.log.dir")
         self._flusher = Flusher(offload)
         self._host = LogHost(
             clock=clock,
@@ -206,7 +211,9 @@ class LogManager:
 
         Whoever finds one with `meta` None formats it before `load`.
         """
-        self.directories = open_directories(self._host.filesystem, self._directory_paths)
+        paths = dict.fromkeys([*self._directory_paths, *([self._metadata_path] if self._metadata_path else [])])
+        self.every_directory = open_directories(self._host.filesystem, paths)
+        self.directories = self.every_directory[: len(set(self._directory_paths))]
 
     def load(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
         """Both steps of a start at once: `find_logs` and `recover`."""
@@ -215,8 +222,9 @@ class LogManager:
 
     def find_logs(self) -> None:
         """Find the partitions; none is opened. Raises `DirectoryError` and `CorruptCheckpoint`."""
-        for directory in self.directories:
+        for directory in self.every_directory:
             directory.take_clean_shutdown()
+        for directory in self.directories:
             self._trash.add(directory.discarded(), 0)
             self._find_partitions(directory)
 
@@ -289,11 +297,11 @@ class LogManager:
                 log.close()
             self.checkpoint()
             if is_whole:
-                for directory in self.directories:
+                for directory in self.every_directory:
                     directory.write_clean_shutdown(broker_epoch)
         finally:
             self._logs.clear()
-            for directory in self.directories:
+            for directory in self.every_directory:
                 directory.release()
 
     def when_idle(self, callback: Callable[[], None]) -> None:

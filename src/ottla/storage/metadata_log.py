@@ -62,13 +62,20 @@ def metadata_log_config(*, segment_bytes: int, segment_ms: int) -> LogConfig:
     )
 
 
-def find_metadata_directory(directories: Sequence[LogDirectory], filesystem: FileSystem) -> LogDirectory:
-    """Return the log directory that has the metadata, or shall have it. Raises `DirectoryError` when several do."""
+def find_metadata_directory(
+    directories: Sequence[LogDirectory], filesystem: FileSystem, wanted: str | None = None
+) -> LogDirectory:
+    """Return the directory that has the metadata, or shall have it: the one of path `wanted`, else the first.
+
+    Raises `DirectoryError` when several have it, or another than the wanted one.
+    """
     having = [found for found in directories if filesystem.exists(found.partition_path(METADATA_PARTITION))]
     if len(having) > 1:
         paths = " and ".join(directory.path for directory in having)
         raise DirectoryError(f"{paths} both hold a metadata log; only one can be right")
-    return having[0] if having else directories[0]
+    if having and wanted not in (None, having[0].path):
+        raise DirectoryError(f"{having[0].path} holds the metadata log; metadata.log.dir is {wanted}")
+    return having[0] if having else next((one for one in directories if one.path == wanted), directories[0])
 
 
 class MetadataLog:

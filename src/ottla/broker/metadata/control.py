@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.broker.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
-from ottla.broker.metadata.image import ListenerImage
 from ottla.broker.metadata.quorum import QuorumListener, Voter
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.internal.control_records import (
@@ -48,18 +47,18 @@ def kraft_version_body() -> bytes:
     return encode(KRaftVersionRecord(k_raft_version=_FORMAT_KRAFT_VERSION), 0)
 
 
-def voters_body(node_id: int, directory_id: bytes, controller: ListenerImage) -> bytes:
-    """The only voter of a new directory. `controller` is where a Kafka that takes over would listen for its quorum."""
+def voters_body(voter: Voter) -> bytes:
+    """The only voter of a new directory. Its listeners are those of a Kafka that takes over."""
     supported = SUPPORTED_FEATURES[KRAFT_VERSION]
-    voter = VotersRecordVoter(
-        voter_id=node_id,
-        voter_directory_id=directory_id,
-        endpoints=[Endpoint(name=controller.name, host=controller.host, port=controller.port)],
+    record = VotersRecordVoter(
+        voter_id=voter.node_id,
+        voter_directory_id=voter.directory_id,
+        endpoints=[Endpoint(name=one.name, host=one.host, port=one.port) for one in voter.listeners],
         k_raft_version_feature=KRaftVersionFeature(
             min_supported_version=supported.min_level, max_supported_version=supported.max_level
         ),
     )
-    return encode(VotersRecord(voters=[voter]), 0)
+    return encode(VotersRecord(voters=[record]), 0)
 
 
 def kraft_version_level(body: bytes | None) -> int:
