@@ -122,7 +122,7 @@ class MetadataLog:
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of this run's appends; 0 before `become_leader`."""
+        """The epoch of this run's appends; before `become_leader` that of the last record that was loaded, or 0."""
         return self._leader_epoch
 
     @property
@@ -147,8 +147,12 @@ class MetadataLog:
 
     @property
     def is_formatted(self) -> bool:
-        """False for a directory in which no metadata was ever kept."""
-        return bool(self._snapshots.find_all()) or self._filesystem.exists(self._quorum_state_path)
+        """False for a directory in which no metadata was ever kept. Records alone will do: some write nothing else."""
+        return (
+            bool(self._snapshots.find_all())
+            or self._filesystem.exists(self._quorum_state_path)
+            or any(self._filesystem.size(f"{self._path}/{name}") for name in self._segment_names())
+        )
 
     @property
     def _log(self) -> PartitionLog:
@@ -193,7 +197,7 @@ class MetadataLog:
         """
         known = read_quorum_state(self._filesystem, self._quorum_state_path)
         state = QuorumState(data_version=1 if self._snapshots.voters else 0) if known is None else known
-        self._leader_epoch = max(state.leader_epoch, self._log.epochs.latest_epoch, 0) + 1
+        self._leader_epoch = max(state.leader_epoch, self._log.epochs.latest_epoch, self._leader_epoch) + 1
         elected = state.elected(self._node_id, self._leader_epoch)
         write_quorum_state(self._filesystem, self._quorum_state_path, elected)
         bodies = [(LEADER_CHANGE, self._control.leader_change)]
@@ -213,13 +217,16 @@ class MetadataLog:
 
     def _check_damage(self) -> None:
         """Look for damage that the repair of a torn log would take for its end. Raises `KafkaStorageError`."""
-        names = self._filesystem.list(self._path) if self._filesystem.exists(self._path) else []
-        segments = sorted(name for name in names if name.endswith(LOG_SUFFIX))
+        segments = self._segment_names()
         for name in segments:
             data = self._filesystem.read(f"{self._path}/{name}")
             end = _whole_bytes(data)
             if end < len(data) and (name != segments[-1] or _has_batch_behind(data, end)):
                 raise KafkaStorageError(f"{self._path}/{name} is damaged at byte {end}, before its end")
+
+    def _segment_names(self) -> list[str]:
+        names = self._filesystem.list(self._path) if self._filesystem.exists(self._path) else []
+        return sorted(name for name in names if name.endswith(LOG_SUFFIX))
 
     # -- the state store ------------------------------------------------------------------------------------------
 
@@ -253,6 +260,7 @@ class MetadataLog:
                 raise KafkaStorageError(f"{self._path}: nothing can be read at offset {offset}")
             self.record_bytes_since_snapshot += len(data)
             self._last_timestamp_ms = batches[-1].max_timestamp
+            self._leader_epoch = max(self._leader_epoch, batches[-1].partition_leader_epoch)
             offset = batches[-1].next_offset
             yield from self._state_batches(batches)
 
