@@ -76,11 +76,14 @@ class Run:
                     return f"step {number} {what} v{step.get('version')} {difference}"
             return None
         finally:
-            for name in list(self.connections):
-                await self._drop(name)
+            await self.close()
+
+    async def close(self) -> None:
+        for name in list(self.connections):
+            await self._drop(name)
 
     async def _step_difference(self, step: dict[str, Json]) -> str | None:
-        answer = await self._perform(step)
+        answer = await self.answer_to(step)
         if "response" not in step:
             return None
         if answer is None:
@@ -91,7 +94,8 @@ class Run:
         expected = self.variables.put_into(step["response"])
         return self.comparison.difference(expected, answer, ordered=step.get("ordered", False))
 
-    async def _perform(self, step: dict[str, Json]) -> Json:
+    async def answer_to(self, step: dict[str, Json]) -> Json:
+        """Do what a step says; returns the answer, None when there is nothing to compare."""
         await asyncio.sleep(step.get("after_ms", 0) / 1000)
         match step.get("op"):
             case None:
@@ -209,6 +213,22 @@ FIND_GROUP_COORDINATOR: dict[str, Json] = {
     "retry_while": {"at": "/coordinators/0/errorCode", "in": [14, 15, 16]},
 }
 """As before the recording: the topic of the groups is there."""
+
+
+async def await_coordinator(host: str, port: int, key_type: int) -> bool:
+    """Ask for a coordinator, as was done before the recording, until it is there; false when it will not come."""
+    step = {
+        "conn": "c1",
+        "api": "FindCoordinator",
+        "key": 10,
+        "version": 6,
+        "request": {"keyType": key_type, "coordinatorKeys": ["first"]},
+        "retry_while": {"at": "/coordinators/0/errorCode", "in": [14]},
+    }
+    run = Run(host, port)
+    answer = await run.answer_to(step)
+    await run.close()
+    return bool(answer["coordinators"][0]["errorCode"] == 0)
 
 
 async def replay_all(scenarios: list[Scenario], host: str, port: int, *, at_once: int = 64) -> list[Outcome]:

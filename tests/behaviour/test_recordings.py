@@ -17,7 +17,7 @@ import pytest
 
 from ottla.config.broker_config import BrokerConfig
 from ottla.server import Server
-from tests.behaviour.replayer import Outcome, replay_all
+from tests.behaviour.replayer import Outcome, await_coordinator, replay_all
 from tests.behaviour.scenario import Scenario, areas, load_area
 
 HERE = Path(__file__).parent
@@ -56,6 +56,9 @@ RECORDED_WITH = {
 }
 """The settings of the broker that was recorded."""
 
+COORDINATORS = (0, 1, 2)
+"""Of groups, transactions and share groups: the topics that they keep were there when the recording began."""
+
 
 @cache
 def outcomes() -> dict[str, list[Outcome]]:
@@ -80,6 +83,8 @@ async def _replay_on_new_broker(scenarios: list[Scenario], *, auto_create_topics
         await server.start()
         try:
             host, port = server.address.rsplit(":", 1)
+            for key_type in COORDINATORS:
+                await await_coordinator(host, int(port), key_type)
             return await replay_all(scenarios, host, int(port))
         finally:
             await server.stop()
