@@ -200,7 +200,13 @@ class MetadataState:
     # -- leader epochs --------------------------------------------------------------------------------------------
 
     def raise_leader_epochs(self) -> None:
-        """Take over, in memory, every partition that this broker has a replica of."""
+        """Take over, in memory, every partition that this broker has a replica of.
+
+        As in Kafka that is what a broker does which was there before: it loses leadership when it registers anew. Where
+        the metadata has never heard of it, leaders are what the records say.
+        """
+        if self.node_id not in self._brokers:
+            return
         for topic in self._topics.values():
             for partition in topic.partitions.values():
                 if self.node_id in partition.replicas:
