@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,6 +89,11 @@ class LogDirectory:
         """Write `meta.properties`. Raises `DirectoryError` when the directory belongs to someone already."""
         if self.meta is not None:
             raise DirectoryError(f"{self.path} is formatted already")
+        if any(_PARTITION_DIRECTORY.fullmatch(name) for name in self._filesystem.list(self.path)):
+            raise DirectoryError(
+                f"{self.path} holds partitions, but its {META_PROPERTIES} is gone; restore it (node.id, cluster.id, "
+                "directory.id, version=1), or begin with an empty directory"
+            )
         self._filesystem.replace(self._file(META_PROPERTIES), format_meta_properties(meta).encode())
         self.meta = meta
 
@@ -206,6 +211,20 @@ def open_directories(filesystem: FileSystem, paths: Iterable[str]) -> list[LogDi
             directory.release()
         raise
     return opened
+
+
+def check_known(directories: Iterable[LogDirectory], known: Collection[bytes]) -> None:
+    """Raise `DirectoryError` for one with partitions whose id is not among those that the metadata knows.
+
+    Kafka waits for ever then: nobody has told it that the partitions are there.
+    """
+    for directory in directories:
+        if not known or not directory.partition_count or (directory.meta and directory.meta.directory_id in known):
+            continue
+        found = directory.meta.directory_id if directory.meta is not None else None
+        has = "no directory.id" if found is None else f"directory.id={format_uuid(found)}"
+        ids = " or ".join(format_uuid(one) for one in known)
+        raise DirectoryError(f"{directory.path}/{META_PROPERTIES} has {has}, where the cluster's metadata knows {ids}")
 
 
 def _check_one_owner(directories: list[LogDirectory]) -> None:

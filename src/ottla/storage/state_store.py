@@ -33,7 +33,10 @@ class LocalStateStore:
         self._clock = clock
 
     def load(self, shard: Shard) -> Iterator[StateBatch]:
-        """Yield the batches of a shard in offset order; see `engine.StateStore.load`. Raises `KafkaStorageError`, `CorruptMessage`."""
+        """Yield the batches of a shard in offset order, see `engine.StateStore.load`.
+
+        Raises `KafkaStorageError`, `CorruptMessage`.
+        """
         partition = TopicPartition(shard.topic, shard.partition)
         offsets = self._logs.offsets(partition)
         offset, end = offsets.log_start_offset, offsets.log_end_offset

@@ -38,6 +38,8 @@ class BrokerIdentity:
     incarnation_id: bytes
     listeners: Sequence[ListenerImage]
     rack: str | None = None
+    log_dirs: Sequence[bytes] = ()
+    """Ids of all log directories; empty where `directory_id`, to which new partitions are assigned, is the only one."""
 
 
 def format_records(levels: Mapping[str, int] = FORMAT_LEVELS) -> list[MetadataRecord]:
@@ -78,7 +80,7 @@ def registration_record(identity: BrokerIdentity, *, broker_epoch: int) -> Regis
         ],
         rack=identity.rack,
         fenced=True,
-        log_dirs=[identity.directory_id],
+        log_dirs=list(identity.log_dirs or [identity.directory_id]),
     )
 
 
