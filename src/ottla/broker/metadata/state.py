@@ -202,14 +202,13 @@ class MetadataState:
     def raise_leader_epochs(self) -> None:
         """Take over, in memory, every partition that this broker has a replica of.
 
-        As in Kafka that is what a broker does which was there before: it loses leadership when it registers anew. Where
-        the metadata has never heard of it, leaders are what the records say.
+        As in Kafka a broker that was there before loses leadership when it registers anew, and gets it again. Where the
+        metadata has never heard of it, it leads what the records say, in their epochs.
         """
-        if self.node_id not in self._brokers:
-            return
+        is_known = self.node_id in self._brokers
         for topic in self._topics.values():
             for partition in topic.partitions.values():
-                if self.node_id in partition.replicas:
+                if self.node_id in partition.replicas and (is_known or partition.leader != self.node_id):
                     self._raised.add((topic.topic_id, partition.partition))
             topic.image = None
 
