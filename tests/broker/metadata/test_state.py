@@ -206,7 +206,8 @@ def test_a_change_without_a_leader_keeps_the_leader_epoch() -> None:
 @pytest.mark.parametrize(("recorded_leader", "raised"), [(1, 2), (-1, 1)])
 def test_a_raised_epoch_is_served_and_not_stored(recorded_leader: int, raised: int) -> None:
     """From a leader two changes lie between the stops; after Kafka's clean stop one of them is written."""
-    state = state_of(TOPIC, partition(leader=recorded_leader, leader_epoch=7))
+    registered = RegisterBrokerRecord(broker_id=1, broker_epoch=5)
+    state = state_of(registered, TOPIC, partition(leader=recorded_leader, leader_epoch=7))
     before = list(state.snapshot_records())
     state.raise_leader_epochs()
     topic = state.topic("t")
@@ -214,6 +215,15 @@ def test_a_raised_epoch_is_served_and_not_stored(recorded_leader: int, raised: i
     assert (topic.partitions[0].leader, topic.partitions[0].leader_epoch) == (1, 7 + raised)
     assert state.has_unwritten_epoch(T1, 0)
     assert list(state.snapshot_records()) == before
+
+
+@pytest.mark.parametrize(("recorded_leader", "epoch"), [(1, 7), (-1, 8)])
+def test_a_broker_that_was_never_registered_leads_what_the_records_say(recorded_leader: int, epoch: int) -> None:
+    state = state_of(TOPIC, partition(leader=recorded_leader, leader_epoch=7))
+    state.raise_leader_epochs()
+    topic = state.topic("t")
+    assert topic is not None
+    assert (topic.partitions[0].leader, topic.partitions[0].leader_epoch) == (1, epoch)
 
 
 def test_eligible_leaders_are_cleared_for_one_topic_or_all() -> None:
