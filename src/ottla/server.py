@@ -135,6 +135,7 @@ class Server:
         self._metadata.settings.watch(self._follow_settings)
         await self._bind(self._broker)
         self._metadata.register(self._identity(meta, self._advertise()))
+        self._metadata.watch_snapshot_age(self.timers, self.clock)
         self._broker.load_topics()
         self._broker.load_groups()
         self._log.start_housekeeping(self.timers, self.config)

@@ -45,7 +45,9 @@ from ottla.broker.metadata.registration import (
     registration_record,
     unfence_record,
 )
+from ottla.broker.metadata.snapshot_timer import SnapshotTimer
 from ottla.broker.metadata.state import MetadataState
+from ottla.clock import Clock, Timers
 from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
@@ -123,6 +125,7 @@ class MetadataController:
         self._listener: TopicsListener | None = None
         self._producer_ids = ProducerIds(self._next_producer_id_block)
         self._producer_ids_ticket: Ticket | None = None
+        self._snapshot_timer: SnapshotTimer | None = None
 
     @property
     def view(self) -> MetadataView:
@@ -192,6 +195,14 @@ class MetadataController:
         self._broker_epoch = self._store.next_offset
         self._append([registration_record(identity, broker_epoch=self._broker_epoch)])
         self._append([unfence_record(identity.node_id, broker_epoch=self._broker_epoch)])
+
+    def watch_snapshot_age(self, timers: Timers, clock: Clock) -> None:
+        """Write snapshots by age, too, from now on, if that is configured."""
+        interval_ms = self.settings.layers.broker.integer("metadata.log.max.snapshot.interval.ms")
+        if interval_ms > 0:
+            self._snapshot_timer = SnapshotTimer(timers, clock, interval_ms, self._try_snapshot)
+            if self._store.record_bytes_since_snapshot:
+                self._snapshot_timer.note_append()
 
     # -- changes --------------------------------------------------------------------------------------------------
 
@@ -288,7 +299,10 @@ class MetadataController:
         for value in values:
             self._state.replay(value)
         self._announce()
-        self._maybe_snapshot()
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.note_append()
+        if self._store.record_bytes_since_snapshot >= self._max_record_bytes:
+            self._try_snapshot()
         return ticket
 
     def _announce(self) -> None:
@@ -312,16 +326,17 @@ class MetadataController:
     def _images(self, names: Iterable[str]) -> list[TopicImage]:
         return [topic for name in list(names) if (topic := self._state.topic(name)) is not None]
 
-    def _maybe_snapshot(self) -> None:
-        if self._store.record_bytes_since_snapshot >= self._max_record_bytes:
-            try:
-                self.snapshot()
-            except OSError:  # what was appended stands without it; the next change tries again
-                _log.exception("the metadata's snapshot cannot be written")
+    def _try_snapshot(self) -> None:
+        try:
+            self.snapshot()
+        except OSError:  # what was appended stands without it; the next change or timer tries again
+            _log.exception("the metadata's snapshot cannot be written")
 
     def snapshot(self) -> None:
         """Store the whole state, so that earlier records may go."""
         self._store.snapshot(METADATA_SHARD, self._snapshot_records())
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.note_snapshot()
 
     def _snapshot_records(self) -> Iterator[StateRecord]:
         return (StateRecord(None, value) for value in self._state.snapshot_records())
