@@ -28,6 +28,7 @@ from ottla.broker.metadata.records import (
     encode_record,
 )
 from ottla.broker.metadata.refusal import MetadataRefused
+from ottla.broker.metadata.scram_users import ScramMechanism
 from ottla.broker.metadata.state import MetadataState
 from ottla.config.alter import ResourceType
 from ottla.model import format_uuid
@@ -127,17 +128,64 @@ def test_a_snapshot_of_kafkas_directories_replays_to_the_same_state(
         assert list(again.snapshot_records()) == values
 
 
-def test_records_of_unserved_features_come_back_byte_for_byte(tmp_path: Path) -> None:
-    """ACLs, quotas, SCRAM users and the controller of `metadata` are in our snapshot as they were in Kafka's log."""
-    carried_types = {11, 14, 18, 27}
-    (directory,) = unpack_metadata("metadata", tmp_path)
+@pytest.fixture(scope="module")
+def metadata_case(tmp_path_factory: pytest.TempPathFactory) -> tuple[MetadataState, list[bytes]]:
+    """Kafka's directory in which everything was set that metadata can hold, with its stored records."""
+    (directory,) = unpack_metadata("metadata", tmp_path_factory.mktemp("metadata"))
     values = list(stored_values(directory))
     state = MetadataState("c", NODE_ID)
     for value in values:
         state.replay(value)
-    kept = {value for value in state.snapshot_records() if value[1] in carried_types}
+    return state, values
+
+
+def test_users_quotas_and_rules_come_back_byte_for_byte(metadata_case: tuple[MetadataState, list[bytes]]) -> None:
+    """ACLs, quotas, SCRAM users and the controller of `metadata` are in our snapshot as they were in Kafka's log."""
+    kept_types = {11, 14, 18, 27}
+    state, values = metadata_case
+    kept = {value for value in state.snapshot_records() if value[1] in kept_types}
     assert len(kept) > 20
-    assert kept == {value for value in values if value[1] in carried_types}
+    assert kept == {value for value in values if value[1] in kept_types}
+
+
+def test_quotas_of_kafkas_directory_are_those_it_answered(metadata_case: tuple[MetadataState, list[bytes]]) -> None:
+    state, _ = metadata_case
+    quotas = state.client_quotas
+    found = [{"entity": dict(one), "values": quotas.of(one)} for one in quotas.matching([], strict=False)]
+    assert len(found) == len(expectation("metadata")["client_quotas"])
+    for wanted in expectation("metadata")["client_quotas"]:
+        assert wanted in found
+
+
+def test_scram_users_of_kafkas_directory_are_those_it_answered(
+    metadata_case: tuple[MetadataState, list[bytes]],
+) -> None:
+    state, _ = metadata_case
+    names = {ScramMechanism.SCRAM_SHA_256: "SCRAM-SHA-256", ScramMechanism.SCRAM_SHA_512: "SCRAM-SHA-512"}
+    found = {
+        user: [
+            {"mechanism": names[ScramMechanism(mechanism)], "iterations": credential.iterations}
+            for mechanism, credential in sorted(state.scram_users.of(user).items())
+        ]
+        for user in state.scram_users
+    }
+    assert found == expectation("metadata")["scram_users"]
+
+
+def test_access_rules_of_kafkas_directory_are_those_it_answered(
+    metadata_case: tuple[MetadataState, list[bytes]],
+) -> None:
+    state, _ = metadata_case
+    found = sorted((rule.principal, rule.resource_name, rule.host) for rule in state.access_rules)
+    wanted = [(rule["principal"], rule["resource_name"], rule["host"]) for rule in expectation("metadata")["acls"]]
+    assert found == sorted(wanted)
+
+
+def test_settings_of_kafkas_directory_are_those_it_answered(metadata_case: tuple[MetadataState, list[bytes]]) -> None:
+    state, _ = metadata_case
+    for resource, wanted in expectation("metadata")["dynamic_configs"].items():
+        kind, _, name = resource.partition(":")
+        assert state.configs(ResourceType[kind], "" if name == "<default>" else name) == wanted, resource
 
 
 def test_an_unknown_record_type_is_refused() -> None:
