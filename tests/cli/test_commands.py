@@ -56,17 +56,17 @@ def ottla(address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 
 def test_a_topic_from_creation_to_deletion(ottla: Ottla) -> None:
-    assert ottla("topics", "create", "life", "-p", "2") == (0, "life (2 partitions, 1 copies) created\n", "")
+    assert ottla("topics", "create", "life", "-p", "2") == (0, "life (2 partitions, 1 copy) created\n", "")
     assert ottla("topics", "create", "life").code == 1
     assert ottla("topics", "create", "life", "--if-not-exists").code == 0
-    assert ottla("topics", "grow", "life", "3").code == 0
+    assert ottla("topics", "grow", "life", "3") == (0, "life has 3 partitions\n", "")
     assert "life\t3\t1\n" in ottla("topics", "list").out
     described = json.loads(ottla("topics", "describe", "life", "--json").out)
     assert [row["end_offset"] for row in described[0]["partitions"]] == [0, 0, 0]
     assert ottla("topics", "offsets", "life").out == (
         "topic\tpartition\tbeginning\tend\nlife\t0\t0\t0\nlife\t1\t0\t0\nlife\t2\t0\t0\n"
     )
-    assert ottla("topics", "delete", "life") == (0, "", "")
+    assert ottla("topics", "delete", "life") == (0, "life deleted\n", "")
     assert "life" not in ottla("topics", "list").out
 
 
@@ -209,8 +209,37 @@ WRONG = [
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
-def test_wrong_use_is_exit_code_2(ottla: Ottla, words: tuple[str, ...]) -> None:
-    assert ottla(*words).code == 2
+def test_wrong_use_is_exit_code_2_and_one_line_that_names_the_help(ottla: Ottla, words: tuple[str, ...]) -> None:
+    code, out, err = ottla(*words)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("ottla: ")
+    assert err.endswith(" --help\n")
+    assert err.count("\n") == 1
+
+
+def test_without_a_verb_the_help_is_shown_and_nothing_was_done(ottla: Ottla) -> None:
+    for words in ((), ("topics",)):
+        code, out, err = ottla(*words)
+        assert (code, out) == (2, "")
+        assert err.startswith("Usage: ottla")
+
+
+def test_changes_are_told_as_json(ottla: Ottla) -> None:
+    ottla("topics", "create", "told", "-p", "1")
+    done = [
+        ("topics", "grow", "told", "2"),
+        ("topics", "alter", "told", "-c", "retention.ms=1000"),
+        ("configs", "set", "topic", "told", "retention.ms=2000"),
+        ("configs", "unset", "topic", "told", "retention.ms"),
+        ("topics", "delete", "told"),
+    ]
+    for words in done:
+        (row,) = json.loads(ottla(*words, "--json").out)
+        assert row["error"] is None, words
+    code, out, _ = ottla("topics", "delete", "told", "--json")
+    assert (code, json.loads(out)) == (1, [{"name": "told", "error": "UNKNOWN_TOPIC_OR_PARTITION"}])
+    assert json.loads(ottla("ready", "--json").out)["is_ready"] is True
 
 
 def test_help_and_version(ottla: Ottla) -> None:
@@ -251,7 +280,7 @@ def test_an_interrupt_says_where_it_was(ottla: Ottla, address: str) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
         assert process.returncode == 130
-        assert err.strip() == b"stopped after 1 records: live-0 at 1"
+        assert err.strip() == b"stopped after 1 record: live-0 at 1"
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, json_option
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
 from ottla.cli.output import DONE, print_json, print_line, print_table, run
 from ottla.client.admin import Admin, ClusterDescription
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.messages.api_versions import ApiVersionsResponse
 
 
-@click.command()
+@click.command(epilog=examples("ottla cluster", "ottla cluster --versions", "ottla cluster --json"))
 @click.option("--versions", "show_versions", is_flag=True, help="Also the versions of every API.")
 @json_option
 @bootstrap_option

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, NamedTuple
 
 import click
+
+INTERRUPTED: Final = 130
+"""What shells give to a program that Ctrl-C ended."""
 
 
 class Entry(NamedTuple):
@@ -73,6 +77,29 @@ def cli() -> None:
 
     Where the cluster is: -b HOST:PORT with each command, or OTTLA_BOOTSTRAP; else localhost:9092.
     """
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Run one command; return its exit code. Wrong use is one line that names the help to read."""
+    try:
+        code = cli.main(list(words), prog_name="ottla", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        click.echo(f"ottla: {_one_line(error)}", err=True)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _one_line(error: click.ClickException) -> str:
+    text = " ".join(error.format_message().split()).rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return text
+    return f"{text[:1].lower()}{text[1:]}; see: {context.command_path} --help"
 
 
 @click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})

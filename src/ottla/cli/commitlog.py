@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, json_option
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
 from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, describe_error, print_json, print_line, run, say, say_error
 from ottla.cli.produce import read_lines
 from ottla.client.consumer import Consumer
@@ -32,7 +32,9 @@ def commitlog() -> None:
     """Append to, read and check commit log files: offset, size, value, back to back."""
 
 
-@commitlog.command()
+@commitlog.command(
+    epilog=examples("ottla commitlog append values.log one two", "cat orders.txt | ottla commitlog append values.log")
+)
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
 def append(file: str, values: tuple[str, ...]) -> None:
@@ -57,9 +59,9 @@ def _append(log: CommitLog, values: Sequence[bytes]) -> None:
     sys.stdout.flush()
 
 
-@commitlog.command()
+@commitlog.command(epilog=examples("ottla commitlog read values.log --from 1 --offsets"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True, help="First offset.")
 @click.option("-o", "--offsets", "with_offsets", is_flag=True, help="The offset and a tab before each value.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def read(file: str, start_offset: int, with_offsets: bool, as_json: bool) -> None:
@@ -90,7 +92,7 @@ def _as_json(record: LogRecord) -> dict[str, object]:
         return {"offset": record.offset, "value_base64": base64.b64encode(record.value).decode("ascii")}
 
 
-@commitlog.command()
+@commitlog.command(epilog=examples("ottla commitlog verify values.log --json"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @json_option
 def verify(file: str, as_json: bool) -> None:
@@ -118,11 +120,11 @@ def verify(file: str, as_json: bool) -> None:
     run(work())
 
 
-@commitlog.command("import")
+@commitlog.command("import", epilog=examples("ottla commitlog import values.log orders --partition 0"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("topic")
-@click.option("-p", "--partition", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("-p", "--partition", type=click.IntRange(min=0), default=0, show_default=True, help="Partition.")
+@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True, help="First offset.")
 @bootstrap_option
 def import_(file: str, topic: str, partition: int, start_offset: int, bootstrap: str) -> None:
     """Send the values in FILE to a partition of TOPIC, in their order."""
@@ -155,11 +157,11 @@ async def _send_all(producer: Producer, to: TopicPartition, records: Iterator[Lo
     return None
 
 
-@commitlog.command()
+@commitlog.command(epilog=examples("ottla commitlog export orders copy.log --partition 0"))
 @click.argument("topic")
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("-p", "--partition", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("-p", "--partition", type=click.IntRange(min=0), default=0, show_default=True, help="Partition.")
+@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True, help="First offset.")
 @bootstrap_option
 def export(topic: str, file: str, partition: int, start_offset: int, bootstrap: str) -> None:
     """Append the values of a partition of TOPIC to FILE, up to what is there now.

@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, json_option, parse_settings
-from ottla.cli.output import DONE, Refused, failed_rows, print_json, print_table, run
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option, parse_settings
+from ottla.cli.output import DONE, Refused, print_json, print_table, report_changes, run
 from ottla.client.admin import Admin
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
 from ottla.errors import KafkaError
@@ -41,7 +41,13 @@ def resource_of(kind: str, name: str) -> ConfigResource:
     return ConfigResource.broker(int(name))
 
 
-@configs.command()
+@configs.command(
+    epilog=examples(
+        "ottla configs get topic orders",
+        "ottla configs get broker 1 log.retention.ms message.max.bytes",
+        "ottla configs get broker default --all --json",
+    )
+)
 @click.argument("kind", type=_KIND)
 @click.argument("name")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
@@ -85,32 +91,41 @@ def _value_text(entry: ConfigEntry) -> str | None:
     return "(hidden)" if entry.is_sensitive else entry.value
 
 
-@configs.command("set")
+@configs.command(
+    "set",
+    epilog=examples(
+        "ottla configs set topic orders retention.ms=3600000 max.message.bytes=2000000",
+        "ottla configs set broker default log.retention.ms=86400000",
+    ),
+)
 @click.argument("kind", type=_KIND)
 @click.argument("name")
 @click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
+@json_option
 @bootstrap_option
-def set_(kind: str, name: str, settings: tuple[str, ...], bootstrap: str) -> None:
+def set_(kind: str, name: str, settings: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
     """Set settings; others stay as they are."""
-    _alter(bootstrap, resource_of(kind, name), parse_settings(settings))
+    _alter(bootstrap, resource_of(kind, name), parse_settings(settings), as_json=as_json)
 
 
-@configs.command()
+@configs.command(epilog=examples("ottla configs unset topic orders retention.ms"))
 @click.argument("kind", type=_KIND)
 @click.argument("name")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@json_option
 @bootstrap_option
-def unset(kind: str, name: str, keys: tuple[str, ...], bootstrap: str) -> None:
+def unset(kind: str, name: str, keys: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
     """Take settings back to their defaults."""
-    _alter(bootstrap, resource_of(kind, name), dict.fromkeys(keys))
+    _alter(bootstrap, resource_of(kind, name), dict.fromkeys(keys), as_json=as_json)
 
 
-def _alter(bootstrap: str, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
+def _alter(bootstrap: str, resource: ConfigResource, changes: Mapping[str, str | None], *, as_json: bool) -> None:
     async def work() -> int:
         async with Admin(bootstrap, cluster=cluster_settings()) as admin:
             await check_are_set(admin, resource, [key for key, value in changes.items() if value is None])
             results = await admin.alter_configs({resource: changes})
-        return failed_rows((resource.name, result) for resource, result in results.items())
+        told = {f"{row.type.name.lower()} {row.name or ALL_BROKERS}": result for row, result in results.items()}
+        return report_changes(told, "altered", as_json=as_json)
 
     run(work())
 

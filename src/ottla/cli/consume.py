@@ -12,8 +12,8 @@ from typing import Final
 import click
 
 from ottla.cli.formats import Writer, format_writer, value_writer, write_json
-from ottla.cli.options import bootstrap_option, cluster_settings, parse_time
-from ottla.cli.output import DONE, Refused, run, say
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, parse_time
+from ottla.cli.output import DONE, Refused, count_text, run, say
 from ottla.cli.progress import Progress, no_progress, progress_bar
 from ottla.client.consumer import Consumer, ConsumerBatch
 from ottla.client.fetcher import FetchSettings
@@ -41,7 +41,14 @@ class Range:
         return self.until_end or self.until_ms is not None
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "ottla consume orders --until end",
+        "ottla consume orders --from -10 --count 10 --keys",
+        "ottla consume orders payments --from @-1h --until end --json",
+        r"ottla consume orders --partition 0 --from 0 -n 1 --format '%t-%p %o %D %k: %s\n'",
+    )
+)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition.")
 @click.option(
@@ -82,12 +89,12 @@ def consume(
     quiet: bool,
     bootstrap: str,
 ) -> None:
-    r"""Read records of TOPICs.
+    """Read records of TOPICs, from somewhere until something; nothing is committed and no group is joined.
 
     \b
     Formats: %t topic  %p partition  %o offset  %T timestamp in ms  %D timestamp
              %k key  %K its size  %s value  %S its size  %h headers  %% percent
-             \n newline  \t tab  \0 zero byte  \xHH any byte  \\ backslash
+             \\n newline  \\t tab  \\0 zero byte  \\xHH any byte  \\\\ backslash
     """
     if sum((template is not None, is_json, with_keys or with_headers)) > 1:
         raise click.UsageError("--format, --json and --keys/--headers exclude each other")
@@ -148,7 +155,8 @@ class Reading:
                 await self._read()
             if not self._is_quiet:
                 seconds = time.monotonic() - started
-                say(f"{self._count:,} records in {seconds:.2f} s ({self._count / max(seconds, 1e-9):,.0f}/s)")
+                rate = self._count / max(seconds, 1e-9)
+                say(f"{count_text(self._count, 'record')} in {seconds:.2f} s ({rate:,.0f}/s)")
             return DONE
         except asyncio.CancelledError:
             await self._say_where()
@@ -239,5 +247,7 @@ class Reading:
         """Ctrl-C: say where each partition would go on."""
         places = [f"{tp} at {self._consumer.known_position(tp)}" for tp in self._consumer.assignment]
         say(
-            f"\nstopped after {self._count:,} records: " + ", ".join(places[:20]) + (" ..." if len(places) > 20 else "")
+            f"\nstopped after {count_text(self._count, 'record')}: "
+            + ", ".join(places[:20])
+            + (" ..." if len(places) > 20 else "")
         )

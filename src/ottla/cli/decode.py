@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.options import format_time, json_option
+from ottla.cli.options import examples, format_time, json_option
 from ottla.cli.output import ANSWER_IS_NO, DONE, print_json, print_line, print_table, run, say_error
 from ottla.model import IsolationLevel
 from ottla.records.reading import NO_LIMIT, Decoded
@@ -19,7 +19,12 @@ from ottla.records.reading import decode as decode_log
 from ottla.records.record import Record
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "ottla decode ottla-data/orders-0/00000000000000000000.log",
+        "ottla decode ottla-data/orders-0/00000000000000000000.log --from 1 --high-watermark 2 --json",
+    )
+)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--from", "fetch_offset", type=click.IntRange(min=0), default=0, show_default=True, help="Fetch offset.")
 @click.option(

@@ -22,9 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.stdout.write(version_line() + "\n")
         sys.exit(0)
-    from ottla.cli.commands import cli
+    from ottla.cli.commands import run_command
 
-    cli.main(words, prog_name="ottla")
+    sys.exit(run_command(words))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,11 @@ def bootstrap_option(command: F) -> F:
     )(command)
 
 
+def examples(*lines: str) -> str:
+    """Return the end of a command's help: command lines that work as they stand (the tests run them)."""
+    return "\b\nExamples:\n" + "".join(f"  {line}\n" for line in lines)
+
+
 def json_option(command: F) -> F:
     """--json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON in place of a table.")(command)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from ottla.client.errors import ClusterUnreachable, ConnectionLost
@@ -121,6 +121,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     Console(markup=False, highlight=False, emoji=False).print(table)
 
 
+def count_text(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun: `1 partition`, `3 partitions`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def print_line(text: str) -> None:
     """Print one line of data."""
     sys.stdout.write(text + "\n")
@@ -128,6 +133,17 @@ def print_line(text: str) -> None:
 
 def _is_number(cell: str) -> bool:
     return cell == UNKNOWN or cell.lstrip("-").replace(",", "").replace(".", "", 1).isdecimal()
+
+
+def report_changes(results: Mapping[str, KafkaError | None], done: str, *, as_json: bool) -> int:
+    """Say what became of each named thing: those that worked on stdout, errors on stderr. Returns the exit code."""
+    if as_json:
+        print_json([{"name": name, "error": None if row is None else row.name} for name, row in results.items()])
+    else:
+        for name, row in results.items():
+            if row is None:
+                print_line(f"{name} {done}")
+    return failed_rows(results.items())
 
 
 def failed_rows(results: Iterable[tuple[str, object]]) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, json_option
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
 from ottla.cli.output import DONE, Refused, print_json, print_line, run
 from ottla.client.consumer import Consumer
 from ottla.client.producer import Producer, ProducerSettings
@@ -28,10 +28,23 @@ def perf() -> None:
     """
 
 
-@perf.command("produce")
+@perf.command(
+    "produce",
+    epilog=examples("ottla perf produce load --records 10000", "ottla perf produce load -n 100 -r 1000 --json"),
+)
 @click.argument("topic")
-@click.option("-n", "--records", type=click.IntRange(1, 1_000_000_000), default=1_000_000, show_default=True)
-@click.option("-s", "--size", "size_bytes", type=click.IntRange(0, 100_000_000), default=100, show_default=True)
+@click.option(
+    "-n", "--records", type=click.IntRange(1, 1_000_000_000), default=1_000_000, show_default=True, help="How many."
+)
+@click.option(
+    "-s",
+    "--size",
+    "size_bytes",
+    type=click.IntRange(0, 100_000_000),
+    default=100,
+    show_default=True,
+    help="Bytes each.",
+)
 @click.option(
     "-r", "--rate", type=click.FloatRange(min=0, min_open=True), help="Records per second; else all it takes."
 )
@@ -41,10 +54,15 @@ def perf() -> None:
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
+    help="How batches are compressed.",
 )
-@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True)
-@click.option("--linger-ms", type=click.FloatRange(min=0), default=5.0, show_default=True)
-@click.option("--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES")
+@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited.")
+@click.option(
+    "--linger-ms", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Wait for more records."
+)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES", help="Size to fill."
+)
 @json_option
 @bootstrap_option
 def perf_produce(
@@ -92,7 +110,7 @@ async def _keep_pace(started: float, number: int, rate: float) -> None:
         await asyncio.sleep(early)
 
 
-@perf.command("consume")
+@perf.command("consume", epilog=examples("ottla perf consume load", "ottla perf consume load -n 100 --json"))
 @click.argument("topic")
 @click.option("-n", "--records", type=click.IntRange(1, 1_000_000_000), help="Stop after so many; else at the end.")
 @json_option
@@ -132,11 +150,20 @@ def _report(facts: dict[str, object], count: int, size_bytes: int, seconds: floa
         print_line(f"{count:,} records in {seconds:.2f} s: {rate:,.0f} records/s, {megabytes:.1f} MB/s")
 
 
-@perf.command()
+@perf.command(epilog=examples("ottla perf latency load --records 100 --rate 1000"))
 @click.argument("topic")
-@click.option("-n", "--records", type=click.IntRange(10, 10_000_000), default=1000, show_default=True)
-@click.option("-s", "--size", "size_bytes", type=click.IntRange(0, 1_000_000), default=100, show_default=True)
-@click.option("-r", "--rate", type=click.FloatRange(min=0, min_open=True), default=400.0, show_default=True)
+@click.option("-n", "--records", type=click.IntRange(10, 10_000_000), default=1000, show_default=True, help="How many.")
+@click.option(
+    "-s", "--size", "size_bytes", type=click.IntRange(0, 1_000_000), default=100, show_default=True, help="Bytes each."
+)
+@click.option(
+    "-r",
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=400.0,
+    show_default=True,
+    help="Records a second.",
+)
 @json_option
 @bootstrap_option
 def latency(topic: str, records: int, size_bytes: int, rate: float, as_json: bool, bootstrap: str) -> None:

@@ -8,7 +8,7 @@ import time
 
 import click
 
-from ottla.cli.options import CLIENT_ID, bootstrap_option, json_option
+from ottla.cli.options import CLIENT_ID, bootstrap_option, examples, json_option
 from ottla.cli.output import DONE, UNREACHABLE, print_json, print_line, run, say_error
 from ottla.client.cluster import parse_bootstrap
 from ottla.client.connection import ConnectionSettings, open_connection
@@ -17,7 +17,7 @@ from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 
-@click.command()
+@click.command(epilog=examples("ottla ping", "ottla ping --count 100 --json"))
 @click.option("-c", "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Requests to time.")
 @click.option("--timeout", "timeout_seconds", type=float, default=5.0, show_default=True, help="Seconds to wait.")
 @json_option

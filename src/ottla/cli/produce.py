@@ -15,8 +15,8 @@ from typing import BinaryIO, Final
 import click
 
 from ottla.cli.formats import bytes_from_json
-from ottla.cli.options import bootstrap_option, cluster_settings, parse_headers
-from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, describe_error, run, say, say_error
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, parse_headers
+from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, count_text, describe_error, run, say, say_error
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.errors import KafkaError, UnknownTopicOrPartition
 from ottla.records.record import Headers
@@ -49,7 +49,14 @@ class Row:
     timestamp_ms: int | None = None
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "printf 'one\\ntwo\\n' | ottla produce orders",
+        "ottla produce orders orders.txt --key-separator : --header source=shop",
+        "ottla consume orders --until end --json | ottla produce payments --json",
+        "ottla produce orders --whole picture.png --key picture",
+    )
+)
 @click.argument("topic")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("-k", "--key-separator", metavar="TEXT", help="What stands between key and value; lines without it fail.")
@@ -65,10 +72,15 @@ class Row:
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
+    help="How batches are compressed.",
 )
-@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True)
-@click.option("--linger-ms", type=click.FloatRange(min=0), default=5.0, show_default=True)
-@click.option("--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES")
+@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited.")
+@click.option(
+    "--linger-ms", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Wait for more records."
+)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES", help="Size to fill."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Do not say count and rate.")
 @bootstrap_option
 def produce(
@@ -218,7 +230,7 @@ def _say_result(producer: Producer, seconds: float) -> None:
     count = producer.delivered_count
     rate = count / seconds if seconds > 0 else 0.0
     failed = f", {producer.failed_count:,} failed" if producer.failed_count else ""
-    say(f"{count:,} records in {seconds:.2f} s ({rate:,.0f}/s){failed}")
+    say(f"{count_text(count, 'record')} in {seconds:.2f} s ({rate:,.0f}/s){failed}")
 
 
 async def read_lines(stream: BinaryIO) -> AsyncIterator[list[bytes]]:

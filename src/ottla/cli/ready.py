@@ -12,8 +12,8 @@ from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings
-from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, describe_error, run, say, say_error
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
+from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, describe_error, print_json, run, say, say_error
 from ottla.client.admin import Admin, NewTopic
 from ottla.client.errors import ClusterUnreachable, ConnectionLost
 from ottla.errors import KafkaError
@@ -22,11 +22,12 @@ PROBE_TOPIC: Final = "ottla-ready-probe"
 PAUSE_SECONDS: Final = 0.05
 
 
-@click.command()
+@click.command(epilog=examples("ottla ready --timeout 30", "ottla ready --quiet && ottla topics list"))
 @click.option("--timeout", "timeout_seconds", type=float, default=10.0, show_default=True, help="Seconds to wait.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+@json_option
 @bootstrap_option
-def ready(timeout_seconds: float, quiet: bool, bootstrap: str) -> None:
+def ready(timeout_seconds: float, quiet: bool, as_json: bool, bootstrap: str) -> None:
     """Wait until a cluster serves clients. Exits 0 then, 3 when nothing answered in time, 1 when it was not ready."""
 
     async def work() -> int:
@@ -35,12 +36,17 @@ def ready(timeout_seconds: float, quiet: bool, bootstrap: str) -> None:
         while True:
             error = await _why_not_ready(bootstrap, max(deadline - time.monotonic(), PAUSE_SECONDS))
             if error is None:
-                if not quiet:
-                    say(f"ready after {time.monotonic() - started:.1f} s")
+                seconds = time.monotonic() - started
+                if as_json:
+                    print_json({"is_ready": True, "seconds": round(seconds, 3)})
+                elif not quiet:
+                    say(f"ready after {seconds:.1f} s")
                 return DONE
             if time.monotonic() + PAUSE_SECONDS >= deadline:
                 break
             await asyncio.sleep(PAUSE_SECONDS)
+        if as_json:
+            print_json({"is_ready": False, "seconds": timeout_seconds})
         if not quiet:
             say_error(f"not ready after {timeout_seconds:g} s: {describe_error(error)}")
         return UNREACHABLE if isinstance(error, ClusterUnreachable | ConnectionLost) else ANSWER_IS_NO

@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from ottla.config.broker_config import BrokerConfig, ConfigError, environment_properties, parse_overrides
 from ottla.config.properties import decode_properties
@@ -27,6 +27,13 @@ from ottla.config.properties import decode_properties
 EXIT_USAGE: Final = 2
 EXIT_FAILED: Final = 1
 EXIT_SECOND_SIGNAL: Final = 130
+
+EXAMPLES: Final = """\
+Examples:
+  ottla serve
+  ottla serve server.properties --data /var/lib/ottla --listen 0.0.0.0:9092
+  ottla serve --listen 127.0.0.1:0 -o log.retention.hours=24 -o ottla.flush.policy=os
+"""
 
 _log = logging.getLogger("ottla")
 
@@ -45,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def read_config(arguments: Sequence[str]) -> BrokerConfig:
     """Return the configuration that command line, file and environment give. Raises `ConfigError`, `OSError`."""
-    parser = _parser()
+    parser = serve_parser()
     options = parser.parse_args(arguments)
     properties = environment_properties(os.environ)
     if options.properties is not None:
@@ -59,8 +66,22 @@ def read_config(arguments: Sequence[str]) -> BrokerConfig:
     return BrokerConfig.from_properties(properties)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ottla serve", description="Run a broker until it is told to stop.")
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line, as the other commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        sys.exit(_complain(f"{message}; see: {self.prog} --help", EXIT_USAGE))
+
+
+def serve_parser() -> argparse.ArgumentParser:
+    """Return what reads the command line of `ottla serve`."""
+    parser = _Parser(
+        prog="ottla serve",
+        description="Run a broker until it is told to stop: SIGTERM or Ctrl-C in order, the second one at once.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("properties", nargs="?", metavar="server.properties", help="settings, with Kafka's own keys")
     parser.add_argument("--data", metavar="DIR", help="where to keep data (log.dirs); ./ottla-data by default")
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to listen (listeners); port 0 takes any free one")

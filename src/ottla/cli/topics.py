@@ -7,8 +7,16 @@ from collections.abc import Sequence
 import click
 
 from ottla.cli.configs import check_are_set
-from ottla.cli.options import bootstrap_option, cluster_settings, format_time, json_option, parse_settings, parse_time
-from ottla.cli.output import DONE, failed_rows, print_json, print_line, print_table, run
+from ottla.cli.options import (
+    bootstrap_option,
+    cluster_settings,
+    examples,
+    format_time,
+    json_option,
+    parse_settings,
+    parse_time,
+)
+from ottla.cli.output import DONE, count_text, failed_rows, print_json, print_line, print_table, report_changes, run
 from ottla.client.admin import BROKER_DEFAULT, Admin, CreatedTopic, NewTopic
 from ottla.client.cluster import TopicInfo
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
@@ -30,7 +38,12 @@ def _admin(bootstrap: str) -> Admin:
 # ---- create
 
 
-@topics.command()
+@topics.command(
+    epilog=examples(
+        "ottla topics create orders --partitions 3 --config retention.ms=86400000",
+        "ottla topics create payments refunds --if-not-exists",
+    )
+)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("-p", "--partitions", type=click.IntRange(min=1), help="Partitions; else the cluster's default.")
 @click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="Copies; else the cluster's default.")
@@ -81,14 +94,17 @@ def _created_json(topic: CreatedTopic) -> dict[str, object]:
 
 
 def _created_line(topic: CreatedTopic, *, validate_only: bool) -> str:
-    counts = "" if topic.partitions < 0 else f" ({topic.partitions} partitions, {topic.replication_factor} copies)"
+    counts = ""
+    if topic.partitions >= 0:
+        copies = count_text(topic.replication_factor, "copy", "copies")
+        counts = f" ({count_text(topic.partitions, 'partition')}, {copies})"
     return f"{topic.name}{counts} {'can be created' if validate_only else 'created'}"
 
 
 # ---- list and describe
 
 
-@topics.command("list")
+@topics.command("list", epilog=examples("ottla topics list", "ottla topics list --internal --json"))
 @click.option("--internal", is_flag=True, help="Also the cluster's own topics.")
 @json_option
 @bootstrap_option
@@ -110,12 +126,12 @@ def list_topics(internal: bool, as_json: bool, bootstrap: str) -> None:
     run(work())
 
 
-@topics.command()
+@topics.command(epilog=examples("ottla topics describe orders", "ottla topics describe orders payments --json"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @json_option
 @bootstrap_option
 def describe(names: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
-    """Show partitions, leaders, replicas, offsets and settings of topics."""
+    """Show partitions, leaders, offsets and settings of topics."""
 
     async def work() -> int:
         async with _admin(bootstrap) as admin:
@@ -191,7 +207,7 @@ def _topic_json(topic: TopicInfo) -> dict[str, object]:
 
 
 def _print_described(topic: TopicInfo, settings: dict[str, ConfigEntry], offsets: Offsets) -> None:
-    print_line(f"{topic.name}  id {format_uuid(topic.topic_id)}  {len(topic.partitions)} partitions")
+    print_line(f"{topic.name}  id {format_uuid(topic.topic_id)}  {count_text(len(topic.partitions), 'partition')}")
     for name, entry in settings.items():
         print_line(f"  {name}={entry.value if entry.value is not None else '(hidden)'}")
     print_table(
@@ -218,12 +234,18 @@ def _replication(topic: TopicInfo) -> int:
 # ---- alter, grow, delete
 
 
-@topics.command()
+@topics.command(
+    epilog=examples(
+        "ottla topics alter orders --config retention.ms=3600000 --config cleanup.policy=delete",
+        "ottla topics alter orders --unset retention.ms",
+    )
+)
 @click.argument("name")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a setting.")
 @click.option("-u", "--unset", multiple=True, metavar="KEY", help="Go back to the default.")
+@json_option
 @bootstrap_option
-def alter(name: str, configs: tuple[str, ...], unset: tuple[str, ...], bootstrap: str) -> None:
+def alter(name: str, configs: tuple[str, ...], unset: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
     """Change settings of a topic."""
     changes: dict[str, str | None] = {**parse_settings(configs), **dict.fromkeys(unset)}
     if not changes:
@@ -234,36 +256,38 @@ def alter(name: str, configs: tuple[str, ...], unset: tuple[str, ...], bootstrap
             resource = ConfigResource.topic(name)
             await check_are_set(admin, resource, unset)
             results = await admin.alter_configs({resource: changes})
-        return failed_rows((resource.name, result) for resource, result in results.items())
+        return report_changes({row.name: result for row, result in results.items()}, "altered", as_json=as_json)
 
     run(work())
 
 
-@topics.command()
+@topics.command(epilog=examples("ottla topics grow orders 6"))
 @click.argument("name")
 @click.argument("partitions", type=click.IntRange(min=1))
+@json_option
 @bootstrap_option
-def grow(name: str, partitions: int, bootstrap: str) -> None:
+def grow(name: str, partitions: int, as_json: bool, bootstrap: str) -> None:
     """Raise the number of partitions of NAME to PARTITIONS."""
 
     async def work() -> int:
         async with _admin(bootstrap) as admin:
             results = await admin.grow_topics({name: partitions})
-        return failed_rows(results.items())
+        return report_changes(results, f"has {partitions} partitions", as_json=as_json)
 
     run(work())
 
 
-@topics.command()
+@topics.command(epilog=examples("ottla topics delete refunds"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@json_option
 @bootstrap_option
-def delete(names: tuple[str, ...], bootstrap: str) -> None:
+def delete(names: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
     """Delete topics and all their records."""
 
     async def work() -> int:
         async with _admin(bootstrap) as admin:
             results = await admin.delete_topics(names)
-        return failed_rows(results.items())
+        return report_changes(results, "deleted", as_json=as_json)
 
     run(work())
 
@@ -271,7 +295,7 @@ def delete(names: tuple[str, ...], bootstrap: str) -> None:
 # ---- offsets
 
 
-@topics.command()
+@topics.command(epilog=examples("ottla topics offsets orders", "ottla topics offsets orders --at -1h --json"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--at", "at", metavar="TIME", help="Also the first offset at or after a time.")
 @json_option
