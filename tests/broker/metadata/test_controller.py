@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.broker.metadata.alter_client_quotas import QuotaAlteration, decide_alter_client_quotas
 from ottla.broker.metadata.alter_configs import ConfigAlteration
+from ottla.broker.metadata.alter_scram_users import (
+    CredentialDeletion,
+    CredentialUpsertion,
+    decide_alter_scram_users,
+)
 from ottla.broker.metadata.controller import METADATA_SHARD, MetadataController
 from ottla.broker.metadata.create_partitions import GrownTopic
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
@@ -18,6 +24,7 @@ from ottla.broker.metadata.records import BeginTransactionRecord, TopicRecord, e
 from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import format_records
 from ottla.broker.metadata.state import MetadataState
+from ottla.broker.metadata.update_features import FeatureUpdate, decide_update_features
 from ottla.config.alter import ResourceType
 from ottla.engine import Shard, StateRecord
 from ottla.errors import KafkaError, KafkaStorageError
@@ -275,6 +282,9 @@ STEPS = st.lists(
         st.tuples(st.just("broker"), st.just(""), st.integers(1, 9)),
         st.tuples(st.just("id"), st.just(""), st.just(0)),
         st.tuples(st.just("append"), NAMES, st.just(0)),
+        st.tuples(st.just("quota"), NAMES, st.integers(0, 2)),
+        st.tuples(st.just("user"), NAMES, st.integers(0, 1)),
+        st.tuples(st.just("feature"), st.just("transaction.version"), st.integers(0, 2)),
         st.tuples(st.just("snapshot"), st.just(""), st.just(0)),
         st.tuples(st.just("restart"), st.just(""), st.just(0)),
     ),
@@ -303,6 +313,16 @@ def take_step(controller: MetadataController, step: str, name: str, number: int)
             topic = controller.view.topic(name)
             if topic is not None:
                 controller.write_leader_epoch(topic.topic_id, 0)
+        case "quota":
+            asked = QuotaAlteration({"user": name}, [("producer_byte_rate", float(number) or None)])
+            controller.commit(decide_alter_client_quotas(controller.view, [asked]))
+        case "user":
+            upsertion = CredentialUpsertion(name, 1, 4096, b"salt", b"salted")
+            user = upsertion if number else CredentialDeletion(name, 1)
+            controller.commit(decide_alter_scram_users(controller.view, [user]))
+        case "feature":
+            update = [FeatureUpdate(name, number, 2)]
+            controller.commit(decide_update_features(controller.view, update, kraft_version=1, min_insync_replicas=1))
         case "snapshot":
             controller.snapshot()
 
