@@ -1,0 +1,97 @@
+"""Where a server keeps its metadata, and what of its configuration goes into it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ottla.broker.metadata.create_topics import NewTopic
+from ottla.broker.metadata.quorum import QuorumListener
+from ottla.config.broker_config import BrokerConfig
+from ottla.server import Server, StartError
+from ottla.testing.clock import ManualClock
+from ottla.testing.cluster import running_broker
+
+METADATA = "__cluster_metadata-0"
+HOUR_S = 3600.0
+
+
+def test_the_record_of_voters_has_the_configured_controller_listeners(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {
+            "log.dirs": str(tmp_path),
+            "process.roles": "broker,controller",
+            "listeners": "PLAINTEXT://127.0.0.1:0,QUORUM://127.0.0.1:9193,OTHER://:9194",
+            "advertised.listeners": "OTHER://quorum.example.org:9195",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,QUORUM:PLAINTEXT,OTHER:PLAINTEXT",
+            "controller.listener.names": "QUORUM,OTHER",
+        }
+        async with running_broker(settings) as running:
+            voter = running.broker.administration.quorum.voter
+        assert voter.listeners == [
+            QuorumListener("QUORUM", "127.0.0.1", 9193),
+            QuorumListener("OTHER", "quorum.example.org", 9195),
+        ]
+
+    asyncio.run(scenario())
+
+
+def test_without_any_it_has_those_of_kafkas_own_configuration(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_broker({"log.dirs": str(tmp_path)}) as running:
+            quorum = running.broker.administration.quorum
+        assert quorum.voter.listeners == [QuorumListener("CONTROLLER", "localhost", 9093)]
+        assert (quorum.leader_id, quorum.voter.node_id) == (1, 1)
+        assert quorum.voter.directory_id != bytes(16)
+
+    asyncio.run(scenario())
+
+
+def test_metadata_may_have_a_directory_of_its_own(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        logs, metadata = tmp_path / "logs", tmp_path / "metadata"
+        settings = {"log.dirs": str(logs), "metadata.log.dir": str(metadata)}
+        async with running_broker(settings) as running:
+            running.broker.metadata.create_topics([NewTopic("t", 1, 1)])
+            assert [one.path for one in running.broker.administration.log_directories()] == [str(logs)]
+        assert (metadata / METADATA).is_dir()
+        assert not (logs / METADATA).exists()
+        assert (logs / "t-0").is_dir()
+        for directory in (logs, metadata):
+            assert (directory / ".kafka_cleanshutdown").is_file()
+            assert (directory / "meta.properties").is_file()
+        async with running_broker(settings) as again:
+            assert again.broker.find_topic("t") is not None
+
+    asyncio.run(scenario())
+
+
+def test_metadata_is_not_begun_anew_in_another_directory(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_broker({"log.dirs": str(tmp_path / "logs")}):
+            pass
+        config = BrokerConfig.from_properties(
+            {
+                "log.dirs": str(tmp_path / "logs"),
+                "metadata.log.dir": str(tmp_path / "new"),
+                "listeners": "P://127.0.0.1:0",
+            }
+            | {"listener.security.protocol.map": "P:PLAINTEXT"}
+        )
+        with pytest.raises(StartError, match="holds the metadata log"):
+            await Server(config).start()
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_is_written_by_age(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"log.dirs": str(tmp_path), "metadata.log.max.snapshot.interval.ms": "3600000"}
+        async with running_broker(settings, clock=ManualClock()) as running:
+            assert len(list((tmp_path / METADATA).glob("*.checkpoint"))) == 1
+            running.advance(HOUR_S)
+            assert len(list((tmp_path / METADATA).glob("*.checkpoint"))) == 2
+
+    asyncio.run(scenario())
