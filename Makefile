@@ -12,7 +12,7 @@ WORKERS ?= 2
 SERVE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test test-compiled test-pure interop lint bench gate soak lock clean
+.PHONY: help serve build test test-compiled test-pure interop lint docs bench gate soak lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,11 @@ lint: $(DEPENDENCIES) ## check style, types and who imports whom
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
+
+docs: $(DEPENDENCIES) ## make docs/reference/ from the tables in the code
+	PYTHONPATH=src $(BIN)/python -m ottla.config.reference docs/reference
+	PYTHONPATH=src $(BIN)/python -m ottla.dialects.kafka.reference docs/reference
+	PYTHONPATH=src $(BIN)/python -m ottla.cli.reference docs/reference
 
 bench: $(INSTALLED) ## measure beside the C floor, Apache Kafka and a peer; writes docs/performance.md
 	$(BIN)/python -m benchmarks.bench --write docs/performance.md

@@ -61,7 +61,15 @@ def _append(log: CommitLog, values: Sequence[bytes]) -> None:
 
 @commitlog.command(epilog=examples("ottla commitlog read values.log --from 1 --offsets"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True, help="First offset.")
+@click.option(
+    "--from",
+    "start_offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    default=0,
+    show_default=True,
+    help="First offset.",
+)
 @click.option("-o", "--offsets", "with_offsets", is_flag=True, help="The offset and a tab before each value.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def read(file: str, start_offset: int, with_offsets: bool, as_json: bool) -> None:
@@ -123,8 +131,18 @@ def verify(file: str, as_json: bool) -> None:
 @commitlog.command("import", epilog=examples("ottla commitlog import values.log orders --partition 0"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("topic")
-@click.option("-p", "--partition", type=click.IntRange(min=0), default=0, show_default=True, help="Partition.")
-@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True, help="First offset.")
+@click.option(
+    "-p", "--partition", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Partition."
+)
+@click.option(
+    "--from",
+    "start_offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    default=0,
+    show_default=True,
+    help="First offset.",
+)
 @bootstrap_option
 def import_(file: str, topic: str, partition: int, start_offset: int, bootstrap: str) -> None:
     """Send the values in FILE to a partition of TOPIC, in their order."""
@@ -160,8 +178,18 @@ async def _send_all(producer: Producer, to: TopicPartition, records: Iterator[Lo
 @commitlog.command(epilog=examples("ottla commitlog export orders copy.log --partition 0"))
 @click.argument("topic")
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("-p", "--partition", type=click.IntRange(min=0), default=0, show_default=True, help="Partition.")
-@click.option("--from", "start_offset", type=click.IntRange(min=0), default=0, show_default=True, help="First offset.")
+@click.option(
+    "-p", "--partition", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Partition."
+)
+@click.option(
+    "--from",
+    "start_offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    default=0,
+    show_default=True,
+    help="First offset.",
+)
 @bootstrap_option
 def export(topic: str, file: str, partition: int, start_offset: int, bootstrap: str) -> None:
     """Append the values of a partition of TOPIC to FILE, up to what is there now.

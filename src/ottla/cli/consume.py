@@ -50,7 +50,15 @@ class Range:
     )
 )
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition.")
+@click.option(
+    "-p",
+    "--partition",
+    "partitions",
+    type=click.IntRange(min=0),
+    metavar="N",
+    multiple=True,
+    help="Only this partition.",
+)
 @click.option(
     "-f",
     "--from",
@@ -63,7 +71,7 @@ class Range:
 @click.option(
     "-u", "--until", metavar="WHERE", help="end (as of now) or @TIME; else records are followed as they come."
 )
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after so many records.")
 @click.option("--format", "template", metavar="FORMAT", help=r"As in '%t-%p %o %k: %s\n'; see below.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 @click.option("-k", "--keys", "with_keys", is_flag=True, help="The key and a tab before the value.")

@@ -26,12 +26,28 @@ from ottla.records.record import Record
     )
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--from", "fetch_offset", type=click.IntRange(min=0), default=0, show_default=True, help="Fetch offset.")
 @click.option(
-    "--high-watermark", type=click.IntRange(min=0), help="Records from here on are not visible; all are by default."
+    "--from",
+    "fetch_offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    default=0,
+    show_default=True,
+    help="Fetch offset.",
+)
+@click.option(
+    "--high-watermark",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="Records from here on are not visible; all are by default.",
 )
 @click.option("--read-committed", is_flag=True, help="Leave out records of aborted and of open transactions.")
-@click.option("--last-stable-offset", type=click.IntRange(min=0), help="Where the first open transaction begins.")
+@click.option(
+    "--last-stable-offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="Where the first open transaction begins.",
+)
 @click.option(
     "--aborted",
     multiple=True,

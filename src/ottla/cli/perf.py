@@ -34,19 +34,30 @@ def perf() -> None:
 )
 @click.argument("topic")
 @click.option(
-    "-n", "--records", type=click.IntRange(1, 1_000_000_000), default=1_000_000, show_default=True, help="How many."
+    "-n",
+    "--records",
+    type=click.IntRange(1, 1_000_000_000),
+    metavar="N",
+    default=1_000_000,
+    show_default=True,
+    help="How many.",
 )
 @click.option(
     "-s",
     "--size",
     "size_bytes",
     type=click.IntRange(0, 100_000_000),
+    metavar="BYTES",
     default=100,
     show_default=True,
     help="Bytes each.",
 )
 @click.option(
-    "-r", "--rate", type=click.FloatRange(min=0, min_open=True), help="Records per second; else all it takes."
+    "-r",
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Records per second; else all it takes.",
 )
 @click.option(
     "-z",
@@ -58,7 +69,12 @@ def perf() -> None:
 )
 @click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited.")
 @click.option(
-    "--linger-ms", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Wait for more records."
+    "--linger-ms",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    default=5.0,
+    show_default=True,
+    help="Wait for more records.",
 )
 @click.option(
     "--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES", help="Size to fill."
@@ -112,7 +128,9 @@ async def _keep_pace(started: float, number: int, rate: float) -> None:
 
 @perf.command("consume", epilog=examples("ottla perf consume load", "ottla perf consume load -n 100 --json"))
 @click.argument("topic")
-@click.option("-n", "--records", type=click.IntRange(1, 1_000_000_000), help="Stop after so many; else at the end.")
+@click.option(
+    "-n", "--records", type=click.IntRange(1, 1_000_000_000), metavar="N", help="Stop after so many; else at the end."
+)
 @json_option
 @bootstrap_option
 def perf_consume(topic: str, records: int | None, as_json: bool, bootstrap: str) -> None:
@@ -152,14 +170,30 @@ def _report(facts: dict[str, object], count: int, size_bytes: int, seconds: floa
 
 @perf.command(epilog=examples("ottla perf latency load --records 100 --rate 1000"))
 @click.argument("topic")
-@click.option("-n", "--records", type=click.IntRange(10, 10_000_000), default=1000, show_default=True, help="How many.")
 @click.option(
-    "-s", "--size", "size_bytes", type=click.IntRange(0, 1_000_000), default=100, show_default=True, help="Bytes each."
+    "-n",
+    "--records",
+    type=click.IntRange(10, 10_000_000),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="How many.",
+)
+@click.option(
+    "-s",
+    "--size",
+    "size_bytes",
+    type=click.IntRange(0, 1_000_000),
+    metavar="BYTES",
+    default=100,
+    show_default=True,
+    help="Bytes each.",
 )
 @click.option(
     "-r",
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
     default=400.0,
     show_default=True,
     help="Records a second.",

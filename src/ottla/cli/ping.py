@@ -18,8 +18,18 @@ from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 
 @click.command(epilog=examples("ottla ping", "ottla ping --count 100 --json"))
-@click.option("-c", "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Requests to time.")
-@click.option("--timeout", "timeout_seconds", type=float, default=5.0, show_default=True, help="Seconds to wait.")
+@click.option(
+    "-c", "--count", type=click.IntRange(1, 1000), metavar="N", default=5, show_default=True, help="Requests to time."
+)
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=float,
+    metavar="SECONDS",
+    default=5.0,
+    show_default=True,
+    help="Seconds to wait.",
+)
 @json_option
 @bootstrap_option
 def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> None:

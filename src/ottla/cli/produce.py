@@ -62,7 +62,7 @@ class Row:
 @click.option("-k", "--key-separator", metavar="TEXT", help="What stands between key and value; lines without it fail.")
 @click.option("--key", metavar="TEXT", help="One key for all records.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for all records.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="Send to this partition.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), metavar="N", help="Send to this partition.")
 @click.option("--null", metavar="TEXT", help="Values equal to TEXT are null (tombstones).")
 @click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects as `ottla consume --json` prints them.")
 @click.option("--whole", "is_whole", is_flag=True, help="Each FILE is one record.")
@@ -76,7 +76,12 @@ class Row:
 )
 @click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited.")
 @click.option(
-    "--linger-ms", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Wait for more records."
+    "--linger-ms",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    default=5.0,
+    show_default=True,
+    help="Wait for more records.",
 )
 @click.option(
     "--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES", help="Size to fill."

@@ -23,7 +23,15 @@ PAUSE_SECONDS: Final = 0.05
 
 
 @click.command(epilog=examples("ottla ready --timeout 30", "ottla ready --quiet && ottla topics list"))
-@click.option("--timeout", "timeout_seconds", type=float, default=10.0, show_default=True, help="Seconds to wait.")
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=float,
+    metavar="SECONDS",
+    default=10.0,
+    show_default=True,
+    help="Seconds to wait.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
 @json_option
 @bootstrap_option

@@ -45,8 +45,12 @@ def _admin(bootstrap: str) -> Admin:
     )
 )
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Partitions; else the cluster's default.")
-@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="Copies; else the cluster's default.")
+@click.option(
+    "-p", "--partitions", type=click.IntRange(min=1), metavar="N", help="Partitions; else the cluster's default."
+)
+@click.option(
+    "-r", "--replication-factor", type=click.IntRange(min=1), metavar="N", help="Copies; else the cluster's default."
+)
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic.")
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
 @click.option("--validate-only", is_flag=True, help="Only say whether it would work.")
