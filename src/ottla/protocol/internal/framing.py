@@ -125,11 +125,8 @@ def _decode_coordinator(
     modules: tuple[str, ...], key: bytes, value: bytes | None
 ) -> CoordinatorRecord | RawCoordinatorRecord:
     record_type = _int16(key)
-    for module in modules:
-        types = _coordinator_types(module).get(record_type)
-        if types is not None:
-            break
-    else:
+    types = _coordinator_types(modules).get(record_type)
+    if types is None:
         return RawCoordinatorRecord(record_type, key, value)
     key_type, value_type = types
     if value is None:
@@ -161,10 +158,11 @@ def _types(module: str) -> Mapping[int, type[Message]]:
 
 
 @cache
-def _coordinator_types(module: str) -> Mapping[int, tuple[type[Message], type[Message]]]:
-    """Return the key and the value of each record type in a module."""
-    keys = {cls.SCHEMA.key: cls for cls in _messages(module) if cls.__name__.endswith("Key")}
-    values = {cls.SCHEMA.key: cls for cls in _messages(module) if cls.__name__.endswith("Value")}
+def _coordinator_types(modules: tuple[str, ...]) -> Mapping[int, tuple[type[Message], type[Message]]]:
+    """Return the key and the value of each record type in some modules."""
+    messages = [cls for module in modules for cls in _messages(module)]
+    keys = {cls.SCHEMA.key: cls for cls in messages if cls.__name__.endswith("Key")}
+    values = {cls.SCHEMA.key: cls for cls in messages if cls.__name__.endswith("Value")}
     return {key: (keys[key], values[key]) for key in keys if key is not None}
 
 
