@@ -10,8 +10,10 @@ what its records do (`_Kinds`); requests of classic members go to the protocol o
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -105,8 +107,9 @@ class GroupCoordinator:
         if self._kinds:
             return
         kinds = [self._make_shard(number) for number in range(partitions)]
-        for kind in kinds:
-            kind.shard.load()
+        with _collector_paused():
+            for kind in kinds:
+                kind.shard.load()
         self._kinds = kinds
         self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
 
@@ -426,6 +429,18 @@ def _refusal(group: Group | None, claim: MemberClaim, offset: OffsetToCommit, ma
     except KafkaError as error:
         return error
     return None
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Look for no garbage meanwhile: a load makes much that stays, and looking through it takes as long as the load."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _commit(shard: GroupShard, records: Sequence[CoordinatorRecord]) -> None:
