@@ -9,9 +9,11 @@ Kafka's `name` and `code`; those that no broker sent are in `ottla.client.errors
 from ottla.client.accumulator import Delivery, RecordMetadata
 from ottla.client.admin import Admin
 from ottla.client.cluster import ClusterSettings
+from ottla.client.committed import OffsetAndMetadata
 from ottla.client.connection import ConnectionSettings
 from ottla.client.consumer import Consumer, ConsumerBatch, ConsumerRecord
 from ottla.client.fetcher import FetchSettings
+from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.model import IsolationLevel, TopicPartition
 
@@ -24,9 +26,12 @@ __all__ = [
     "ConsumerRecord",
     "Delivery",
     "FetchSettings",
+    "GroupSettings",
     "IsolationLevel",
+    "OffsetAndMetadata",
     "Producer",
     "ProducerSettings",
+    "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
 ]

@@ -1,9 +1,14 @@
-"""`Consumer`: reads the partitions it is told to, from where it is told to.
+"""`Consumer`: reads the partitions that it is told to, or those that its group gives to it.
 
     async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
         await consumer.assign_topics("orders")
         async for record in consumer:
             print(record.offset, record.value)
+
+    async with Consumer("localhost:9092", group="billing") as consumer:
+        await consumer.subscribe("orders")
+        async for record in consumer:
+            ...
 
 Records come one by one (`async for record in consumer`) or as they were batched (`async for batch in
 consumer.batches()`), which costs a fraction. The position moves when a record or batch is handed out. Fetching goes on
@@ -19,9 +24,12 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from ottla.client.cluster import Cluster, ClusterSettings
+from ottla.client.committed import OffsetAndMetadata
 from ottla.client.errors import NotAssigned
 from ottla.client.fetched import FetchedPartition
 from ottla.client.fetcher import RESET_TIMESTAMPS, Fetcher, FetchSettings
+from ottla.client.group_reading import GroupReading
+from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.offsets import OffsetAndTimestamp, OffsetAnswers, list_offsets
 from ottla.client.serializers import Deserializer
 from ottla.client.subscription import PartitionState, Subscription
@@ -59,7 +67,7 @@ class ConsumerBatch:
 
 
 class Consumer:
-    """A consumer without a group: partitions are assigned by the caller, positions are the caller's to keep."""
+    """A consumer. With a group it may subscribe and commit; else partitions and positions are the caller's to keep."""
 
     def __init__(
         self,
@@ -70,9 +78,13 @@ class Consumer:
         isolation_level: IsolationLevel | None = None,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
+        group: GroupSettings | str | None = None,
         cluster: ClusterSettings | None = None,
     ) -> None:
-        """`auto_offset_reset` and `isolation_level` override `settings`. Raises `ValueError` for wrong ones."""
+        """`auto_offset_reset` and `isolation_level` override `settings`; a `group` may be just its id.
+
+        Raises `ValueError` for wrong ones.
+        """
         fetching = _with_overrides(settings or FetchSettings(), auto_offset_reset, isolation_level)
         self._settings = fetching
         self._key_deserializer = key_deserializer
@@ -84,6 +96,8 @@ class Consumer:
         self._opened: OpenBatch | None = None
         self._parked: list[OpenBatch] = []
         self._records: Iterator[ConsumerRecord] = iter(())
+        self._group_settings = GroupSettings(group_id=group) if isinstance(group, str) else group
+        self._group: GroupReading | None = None
 
     # ---- life
 
@@ -92,7 +106,9 @@ class Consumer:
         await self._cluster.start()
 
     async def close(self) -> None:
-        """Stop fetching and close the connections."""
+        """Leave the group, stop fetching and close the connections. With auto-commit, positions are committed."""
+        if self._group is not None:
+            await self._group.close()
         await self._fetcher.close()
         await self._cluster.close()
 
@@ -116,6 +132,8 @@ class Consumer:
 
         Raises `UnknownTopicOrPartition` for what the cluster does not have.
         """
+        if self._group is not None and self._group.is_subscribed:
+            raise ValueError("this consumer has subscribed; its group assigns its partitions")
         wanted = list(dict.fromkeys(partitions))
         for name in dict.fromkeys(partition.topic for partition in wanted):
             await self._cluster.topic(name, patience_ms=0)
@@ -123,15 +141,19 @@ class Consumer:
             count = len(self._cluster.topics[partition.topic].partitions)
             if not 0 <= partition.partition < count:
                 raise UnknownTopicOrPartition(f"{partition} does not exist; the topic has {count} partitions")
+        default = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
+        for state in self._read_exactly(wanted):
+            if default is not None:
+                state.seek_to_time(default)
+        self._fetcher.kick_soon()
+
+    def _read_exactly(self, wanted: Sequence[TopicPartition]) -> Sequence[PartitionState]:
+        """Return those that are new; they have no position yet."""
         before = dict(self._subscription.states)
         new = self._subscription.assign(wanted)
         for partition in before.keys() - self._subscription.states.keys():
             self._forget_records_of(before[partition])
-        default = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
-        for state in new:
-            if default is not None:
-                state.seek_to_time(default)
-        self._fetcher.kick_soon()
+        return new
 
     async def assign_topics(self, *topics: str) -> None:
         """Read all partitions of these topics, as they are now."""
@@ -145,6 +167,53 @@ class Consumer:
     @property
     def assignment(self) -> Sequence[TopicPartition]:
         return list(self._subscription.states)
+
+    # ---- the group
+
+    async def subscribe(
+        self, *topics: str, pattern: str | None = None, listener: RebalanceListener | None = None
+    ) -> None:
+        """Read these topics together with the other members of the group, from where the group has got.
+
+        `pattern` is in RE2 syntax and for groups of the new protocol only. Subscribing anew replaces what was before.
+        Raises `ValueError` without a group.
+        """
+        await self._reading().subscribe(topics, pattern, listener or RebalanceListener())
+
+    async def unsubscribe(self) -> None:
+        """Leave the group."""
+        if self._group is not None:
+            await self._group.unsubscribe()
+
+    async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Commit these offsets, or where this consumer has got. Raises why a partition was refused."""
+        await self._reading().commit(
+            None
+            if offsets is None
+            else {
+                partition: committed if isinstance(committed, OffsetAndMetadata) else OffsetAndMetadata(committed)
+                for partition, committed in offsets.items()
+            }
+        )
+
+    async def committed(self, *partitions: TopicPartition) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Return what the group has committed, for all partitions when none is named; those without are left out."""
+        return await self._reading().committed(partitions)
+
+    def _reading(self) -> GroupReading:
+        if self._group is None:
+            if self._group_settings is None:
+                raise ValueError("this consumer has no group; give it one: Consumer(..., group=...)")
+            self._group = GroupReading(
+                self._cluster,
+                self._group_settings,
+                self._subscription,
+                read_exactly=self._read_exactly,
+                kick=self._fetcher.kick_soon,
+                wake=self._fetcher.wake,
+                default_timestamp_ms=RESET_TIMESTAMPS.get(self._settings.auto_offset_reset),
+            )
+        return self._group
 
     # ---- positions
 
@@ -255,6 +324,8 @@ class Consumer:
 
         Raises what went wrong with a partition; after `CorruptMessage` a `seek` goes past the damage.
         """
+        if self._group is not None:
+            await self._group.at_poll()
         opened, self._opened = self._opened or self._unpark(), None
         if opened is not None:
             self._records = iter(())
@@ -265,11 +336,15 @@ class Consumer:
         return await self._await_batch(timeout_ms)
 
     async def _await_batch(self, timeout_ms: int | None) -> ConsumerBatch | None:
-        if not self._subscription.states:
-            raise NotAssigned("nothing is assigned to this consumer; call assign or assign_topics first")
+        group = self._group
+        if not self._subscription.states and (group is None or not group.is_subscribed):
+            raise NotAssigned("nothing is assigned to this consumer; call subscribe, assign or assign_topics first")
         deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
         while (batch := self._take_batch()) is None:
-            if not await self._fetcher.wait_until(deadline):
+            if group is None:
+                if not await self._fetcher.wait_until(deadline):
+                    return None
+            elif not await group.wait(self._fetcher.wait_until(deadline)):
                 return None
         return batch
 
@@ -310,6 +385,8 @@ class Consumer:
     async def __anext__(self) -> ConsumerRecord:
         """Return the next record, waiting for ever. Raises what `next_batch` raises."""
         while True:
+            if self._group is not None:
+                await self._group.at_poll()
             for record in self._records:
                 assert self._opened is not None
                 self._opened.state.position = record.offset + 1
@@ -319,6 +396,8 @@ class Consumer:
     async def next_record(self, timeout_ms: int) -> ConsumerRecord | None:
         """Return the next record, None when none came in time."""
         while True:
+            if self._group is not None:
+                await self._group.at_poll()
             for record in self._records:
                 assert self._opened is not None
                 self._opened.state.position = record.offset + 1

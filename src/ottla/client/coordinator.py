@@ -1,0 +1,88 @@
+"""The broker that coordinates a group: found, asked, and found anew when it is another one now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar
+
+from ottla.client.cluster import Cluster
+from ottla.client.connection import Connection
+from ottla.client.retry import Reaction, reaction_to
+from ottla.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    KafkaError,
+    NetworkException,
+    NotCoordinator,
+    error_for_code,
+)
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.codec import Message
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+M = TypeVar("M", bound=Message)
+
+GROUP: Final = 0
+BATCHED_KEYS_FROM: Final = 4
+GROUP_CHANNEL: Final = "group"
+"""Joins may keep a connection busy for long; commits and offsets take the usual one."""
+
+
+class GroupLink:
+    """The way to a group's coordinator."""
+
+    def __init__(self, cluster: Cluster, group_id: str) -> None:
+        self.cluster = cluster
+        self.group_id = group_id
+        self._node_id: int | None = None
+
+    def forget(self) -> None:
+        """Look for the coordinator anew before the next request."""
+        self._node_id = None
+
+    async def connection(self, channel: str = "") -> Connection:
+        """Return a connection to the coordinator. Raises what keeps it from being found, `KafkaError`s all."""
+        deadline = self.cluster.deadline()
+        attempt = 0
+        while True:
+            try:
+                if self._node_id is None:
+                    self._node_id = await self._find()
+                return await self.cluster.connection_to(self._node_id, channel)
+            except KafkaError as error:
+                self.forget()
+                if reaction_to(error) is Reaction.GIVE_UP:
+                    raise
+                attempt += 1
+                await self.cluster.pause(attempt, deadline, error)
+
+    async def _find(self) -> int:
+        connection = await self.cluster.any_connection()
+        version = connection.version_for(ApiKey.FIND_COORDINATOR)
+        request = (
+            FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[self.group_id])
+            if version >= BATCHED_KEYS_FROM
+            else FindCoordinatorRequest(key=self.group_id, key_type=GROUP)
+        )
+        response = await connection.send(ApiKey.FIND_COORDINATOR, request, version, None)
+        assert isinstance(response, FindCoordinatorResponse)
+        row = response.coordinators[0] if response.coordinators else response
+        error = error_for_code(row.error_code)
+        if error is not None:
+            raise error
+        if row.node_id not in self.cluster.brokers:
+            await self.cluster.refresh()
+        return row.node_id
+
+    def note(self, error: KafkaError) -> None:
+        """Remember from an answer that the coordinator is another one."""
+        if isinstance(error, NotCoordinator | CoordinatorNotAvailable | NetworkException):
+            self.forget()
+
+    async def pause_after(self, error: KafkaError, attempt: int) -> None:
+        """Wait a little before another attempt. Raises `error` where another one would be in vain."""
+        self.note(error)
+        is_passing = isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress)
+        if not is_passing and reaction_to(error) is Reaction.GIVE_UP:
+            raise error
+        await asyncio.sleep(self.cluster.retry_delay_seconds(attempt))
