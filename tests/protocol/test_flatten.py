@@ -9,8 +9,14 @@ import pytest
 
 from ottla.protocol import flatten
 from ottla.protocol.codec import FLAT, DecodeError, decode, encode
+from ottla.protocol.flat.produce import new_partition_produce_response
 from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
 from ottla.protocol.plans import StructCodec
 from ottla.protocol.primitives import LOW_WINDOW_BYTES, WINDOW_BYTES, Reader, Writer
 from ottla.protocol.schema import Message, UnknownTag
@@ -49,6 +55,23 @@ def test_both_codecs_read_and_write_the_same(name: str) -> None:
 
         assert message == decode(cls, case["v"], data), case["case"]
         assert b"".join(bytes(part) for part in writer.finish() if isinstance(part, (bytes, memoryview))) == data
+
+
+@pytest.mark.parametrize("module", FLAT)
+def test_new_structs_are_what_their_classes_make(module: str) -> None:
+    flat = import_module(FLAT[module])
+    made = [make() for name, make in vars(flat).items() if name.startswith("new_")]
+
+    assert made
+    assert made == [type(struct)() for struct in made]
+
+
+def test_a_new_struct_has_what_it_is_given_and_lists_of_its_own() -> None:
+    first, second = new_partition_produce_response(index=3, base_offset=7), new_partition_produce_response()
+
+    assert first == PartitionProduceResponse(index=3, base_offset=7)
+    assert first.record_errors is not second.record_errors
+    assert first.current_leader is not second.current_leader
 
 
 def test_both_codecs_refuse_the_same() -> None:

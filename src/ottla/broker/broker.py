@@ -252,13 +252,13 @@ class Broker:
 
     # -- records --------------------------------------------------------------------------------------------------
 
-    def append(self, partition: Partition, records: memoryview) -> Ticket:
+    def append(self, partition: Partition, records: memoryview, *, is_zstd_allowed: bool = True) -> Ticket:
         """Append one produced batch; whoever wants acks=all waits for the ticket. Raises as `Partition.append`.
 
         `records` is read and stamped in place and not kept.
         """
         self._write_leader_epoch(partition)
-        return partition.append(records, self.clock.wall_ms())
+        return partition.append(records, self.clock.wall_ms(), is_zstd_allowed=is_zstd_allowed)
 
     def _write_leader_epoch(self, partition: Partition) -> None:
         if not partition.is_epoch_written:

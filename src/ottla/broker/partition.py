@@ -122,12 +122,19 @@ class Partition:
             raise FencedLeaderEpoch
         raise UnknownLeaderEpoch
 
-    def append(self, records: memoryview, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> Ticket:
+    def append(
+        self,
+        records: memoryview,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        *,
+        is_zstd_allowed: bool = True,
+    ) -> Ticket:
         """Validate one batch and append it. `records` is read and stamped in place and not kept.
 
         Raises what makes the batch unacceptable; `RecordValidationFailed` where single records are to blame.
         """
-        batch = validate_produced(records, self.rules, now_ms)
+        batch = validate_produced(records, self.rules, now_ms, is_zstd_allowed=is_zstd_allowed)
         return self._log.begin_append(
             self.topic_partition,
             batch.buffer,

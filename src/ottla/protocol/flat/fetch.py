@@ -27,11 +27,232 @@ from ottla.protocol.messages.fetch import (
 )
 from ottla.protocol.plans import Codec, lacking, read_unknown_tags, write_tags, write_unknown_tags
 from ottla.protocol.primitives import Reader, Writer
-from ottla.protocol.schema import ZERO_UUID, UnknownTag
+from ottla.protocol.schema import ZERO_UUID, Records, UnknownTag
 
 Tags: TypeAlias = Sequence[UnknownTag]
 
 _new: Final[Any] = object.__new__
+
+
+def new_replica_state(
+    *,
+    replica_id: int = -1,
+    replica_epoch: int = -1,
+) -> ReplicaState:
+    value: ReplicaState = _new(ReplicaState)
+    value.replica_id = replica_id
+    value.replica_epoch = replica_epoch
+    value.unknown_tags = ()
+    return value
+
+
+def new_fetch_partition(
+    *,
+    partition: int = 0,
+    current_leader_epoch: int = -1,
+    fetch_offset: int = 0,
+    last_fetched_epoch: int = -1,
+    log_start_offset: int = -1,
+    partition_max_bytes: int = 0,
+    replica_directory_id: bytes = ZERO_UUID,
+    high_watermark: int = 9223372036854775807,
+) -> FetchPartition:
+    value: FetchPartition = _new(FetchPartition)
+    value.partition = partition
+    value.current_leader_epoch = current_leader_epoch
+    value.fetch_offset = fetch_offset
+    value.last_fetched_epoch = last_fetched_epoch
+    value.log_start_offset = log_start_offset
+    value.partition_max_bytes = partition_max_bytes
+    value.replica_directory_id = replica_directory_id
+    value.high_watermark = high_watermark
+    value.unknown_tags = ()
+    return value
+
+
+def new_fetch_topic(
+    *,
+    topic: str = "",
+    topic_id: bytes = ZERO_UUID,
+    partitions: list[FetchPartition] | None = None,
+) -> FetchTopic:
+    value: FetchTopic = _new(FetchTopic)
+    value.topic = topic
+    value.topic_id = topic_id
+    value.partitions = [] if partitions is None else partitions
+    value.unknown_tags = ()
+    return value
+
+
+def new_forgotten_topic(
+    *,
+    topic: str = "",
+    topic_id: bytes = ZERO_UUID,
+    partitions: list[int] | None = None,
+) -> ForgottenTopic:
+    value: ForgottenTopic = _new(ForgottenTopic)
+    value.topic = topic
+    value.topic_id = topic_id
+    value.partitions = [] if partitions is None else partitions
+    value.unknown_tags = ()
+    return value
+
+
+def new_fetch_request(
+    *,
+    cluster_id: str | None = None,
+    replica_id: int = -1,
+    replica_state: ReplicaState | None = None,
+    max_wait_ms: int = 0,
+    min_bytes: int = 0,
+    max_bytes: int = 2147483647,
+    isolation_level: int = 0,
+    session_id: int = 0,
+    session_epoch: int = -1,
+    topics: list[FetchTopic] | None = None,
+    forgotten_topics_data: list[ForgottenTopic] | None = None,
+    rack_id: str = "",
+) -> FetchRequest:
+    value: FetchRequest = _new(FetchRequest)
+    value.cluster_id = cluster_id
+    value.replica_id = replica_id
+    value.replica_state = new_replica_state() if replica_state is None else replica_state
+    value.max_wait_ms = max_wait_ms
+    value.min_bytes = min_bytes
+    value.max_bytes = max_bytes
+    value.isolation_level = isolation_level
+    value.session_id = session_id
+    value.session_epoch = session_epoch
+    value.topics = [] if topics is None else topics
+    value.forgotten_topics_data = [] if forgotten_topics_data is None else forgotten_topics_data
+    value.rack_id = rack_id
+    value.unknown_tags = ()
+    return value
+
+
+def new_epoch_end_offset(
+    *,
+    epoch: int = -1,
+    end_offset: int = -1,
+) -> EpochEndOffset:
+    value: EpochEndOffset = _new(EpochEndOffset)
+    value.epoch = epoch
+    value.end_offset = end_offset
+    value.unknown_tags = ()
+    return value
+
+
+def new_leader_id_and_epoch(
+    *,
+    leader_id: int = -1,
+    leader_epoch: int = -1,
+) -> LeaderIdAndEpoch:
+    value: LeaderIdAndEpoch = _new(LeaderIdAndEpoch)
+    value.leader_id = leader_id
+    value.leader_epoch = leader_epoch
+    value.unknown_tags = ()
+    return value
+
+
+def new_snapshot_id(
+    *,
+    end_offset: int = -1,
+    epoch: int = -1,
+) -> SnapshotId:
+    value: SnapshotId = _new(SnapshotId)
+    value.end_offset = end_offset
+    value.epoch = epoch
+    value.unknown_tags = ()
+    return value
+
+
+def new_aborted_transaction(
+    *,
+    producer_id: int = 0,
+    first_offset: int = 0,
+) -> AbortedTransaction:
+    value: AbortedTransaction = _new(AbortedTransaction)
+    value.producer_id = producer_id
+    value.first_offset = first_offset
+    value.unknown_tags = ()
+    return value
+
+
+def new_partition_data(
+    *,
+    partition_index: int = 0,
+    error_code: int = 0,
+    high_watermark: int = 0,
+    last_stable_offset: int = -1,
+    log_start_offset: int = -1,
+    diverging_epoch: EpochEndOffset | None = None,
+    current_leader: LeaderIdAndEpoch | None = None,
+    snapshot_id: SnapshotId | None = None,
+    preferred_read_replica: int = -1,
+    records: Records | None = None,
+) -> PartitionData:
+    value: PartitionData = _new(PartitionData)
+    value.partition_index = partition_index
+    value.error_code = error_code
+    value.high_watermark = high_watermark
+    value.last_stable_offset = last_stable_offset
+    value.log_start_offset = log_start_offset
+    value.diverging_epoch = new_epoch_end_offset() if diverging_epoch is None else diverging_epoch
+    value.current_leader = new_leader_id_and_epoch() if current_leader is None else current_leader
+    value.snapshot_id = new_snapshot_id() if snapshot_id is None else snapshot_id
+    value.aborted_transactions = []
+    value.preferred_read_replica = preferred_read_replica
+    value.records = records
+    value.unknown_tags = ()
+    return value
+
+
+def new_fetchable_topic_response(
+    *,
+    topic: str = "",
+    topic_id: bytes = ZERO_UUID,
+    partitions: list[PartitionData] | None = None,
+) -> FetchableTopicResponse:
+    value: FetchableTopicResponse = _new(FetchableTopicResponse)
+    value.topic = topic
+    value.topic_id = topic_id
+    value.partitions = [] if partitions is None else partitions
+    value.unknown_tags = ()
+    return value
+
+
+def new_node_endpoint(
+    *,
+    node_id: int = 0,
+    host: str = "",
+    port: int = 0,
+    rack: str | None = None,
+) -> NodeEndpoint:
+    value: NodeEndpoint = _new(NodeEndpoint)
+    value.node_id = node_id
+    value.host = host
+    value.port = port
+    value.rack = rack
+    value.unknown_tags = ()
+    return value
+
+
+def new_fetch_response(
+    *,
+    throttle_time_ms: int = 0,
+    error_code: int = 0,
+    session_id: int = 0,
+    responses: list[FetchableTopicResponse] | None = None,
+    node_endpoints: list[NodeEndpoint] | None = None,
+) -> FetchResponse:
+    value: FetchResponse = _new(FetchResponse)
+    value.throttle_time_ms = throttle_time_ms
+    value.error_code = error_code
+    value.session_id = session_id
+    value.responses = [] if responses is None else responses
+    value.node_endpoints = [] if node_endpoints is None else node_endpoints
+    value.unknown_tags = ()
+    return value
 
 
 class FetchRequestCodec(Codec):
@@ -74,7 +295,7 @@ class FetchRequestCodec(Codec):
         else:
             value.rack_id = ""
         value.cluster_id = None
-        value.replica_state = self.new_replica_state()
+        value.replica_state = new_replica_state()
         value.unknown_tags = self.read_fetch_request_tags(reader, value) if self.compact else ()
         return value
 
@@ -245,13 +466,6 @@ class FetchRequestCodec(Codec):
             writer.int32(item)
         write_unknown_tags(writer, value.unknown_tags, flexible=self.compact)
 
-    def new_replica_state(self) -> ReplicaState:
-        value: ReplicaState = _new(ReplicaState)
-        value.replica_id = -1
-        value.replica_epoch = -1
-        value.unknown_tags = ()
-        return value
-
     def is_replica_state_set(self, value: ReplicaState) -> bool:
         return bool(value.replica_id != -1 or value.replica_epoch != -1 or value.unknown_tags)
 
@@ -359,9 +573,9 @@ class FetchResponseCodec(Codec):
         else:
             value.preferred_read_replica = -1
         value.records = reader.nullable_records(self.compact)
-        value.diverging_epoch = self.new_epoch_end_offset()
-        value.current_leader = self.new_leader_id_and_epoch()
-        value.snapshot_id = self.new_snapshot_id()
+        value.diverging_epoch = new_epoch_end_offset()
+        value.current_leader = new_leader_id_and_epoch()
+        value.snapshot_id = new_snapshot_id()
         value.unknown_tags = self.read_partition_data_tags(reader, value) if self.compact else ()
         return value
 
@@ -480,32 +694,11 @@ class FetchResponseCodec(Codec):
         writer.nullable_string(value.rack, self.compact)
         write_unknown_tags(writer, value.unknown_tags, flexible=self.compact)
 
-    def new_epoch_end_offset(self) -> EpochEndOffset:
-        value: EpochEndOffset = _new(EpochEndOffset)
-        value.epoch = -1
-        value.end_offset = -1
-        value.unknown_tags = ()
-        return value
-
     def is_epoch_end_offset_set(self, value: EpochEndOffset) -> bool:
         return bool(value.epoch != -1 or value.end_offset != -1 or value.unknown_tags)
 
-    def new_leader_id_and_epoch(self) -> LeaderIdAndEpoch:
-        value: LeaderIdAndEpoch = _new(LeaderIdAndEpoch)
-        value.leader_id = -1
-        value.leader_epoch = -1
-        value.unknown_tags = ()
-        return value
-
     def is_leader_id_and_epoch_set(self, value: LeaderIdAndEpoch) -> bool:
         return bool(value.leader_id != -1 or value.leader_epoch != -1 or value.unknown_tags)
-
-    def new_snapshot_id(self) -> SnapshotId:
-        value: SnapshotId = _new(SnapshotId)
-        value.end_offset = -1
-        value.epoch = -1
-        value.unknown_tags = ()
-        return value
 
     def is_snapshot_id_set(self, value: SnapshotId) -> bool:
         return bool(value.end_offset != -1 or value.epoch != -1 or value.unknown_tags)

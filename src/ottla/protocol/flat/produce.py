@@ -23,11 +23,145 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.protocol.plans import Codec, lacking, read_unknown_tags, write_tags, write_unknown_tags
 from ottla.protocol.primitives import Reader, Writer
-from ottla.protocol.schema import ZERO_UUID, UnknownTag
+from ottla.protocol.schema import ZERO_UUID, Records, UnknownTag
 
 Tags: TypeAlias = Sequence[UnknownTag]
 
 _new: Final[Any] = object.__new__
+
+
+def new_partition_produce_data(
+    *,
+    index: int = 0,
+    records: Records | None = None,
+) -> PartitionProduceData:
+    value: PartitionProduceData = _new(PartitionProduceData)
+    value.index = index
+    value.records = records
+    value.unknown_tags = ()
+    return value
+
+
+def new_topic_produce_data(
+    *,
+    name: str = "",
+    topic_id: bytes = ZERO_UUID,
+    partition_data: list[PartitionProduceData] | None = None,
+) -> TopicProduceData:
+    value: TopicProduceData = _new(TopicProduceData)
+    value.name = name
+    value.topic_id = topic_id
+    value.partition_data = [] if partition_data is None else partition_data
+    value.unknown_tags = ()
+    return value
+
+
+def new_produce_request(
+    *,
+    transactional_id: str | None = None,
+    acks: int = 0,
+    timeout_ms: int = 0,
+    topic_data: list[TopicProduceData] | None = None,
+) -> ProduceRequest:
+    value: ProduceRequest = _new(ProduceRequest)
+    value.transactional_id = transactional_id
+    value.acks = acks
+    value.timeout_ms = timeout_ms
+    value.topic_data = [] if topic_data is None else topic_data
+    value.unknown_tags = ()
+    return value
+
+
+def new_batch_index_and_error_message(
+    *,
+    batch_index: int = 0,
+    batch_index_error_message: str | None = None,
+) -> BatchIndexAndErrorMessage:
+    value: BatchIndexAndErrorMessage = _new(BatchIndexAndErrorMessage)
+    value.batch_index = batch_index
+    value.batch_index_error_message = batch_index_error_message
+    value.unknown_tags = ()
+    return value
+
+
+def new_leader_id_and_epoch(
+    *,
+    leader_id: int = -1,
+    leader_epoch: int = -1,
+) -> LeaderIdAndEpoch:
+    value: LeaderIdAndEpoch = _new(LeaderIdAndEpoch)
+    value.leader_id = leader_id
+    value.leader_epoch = leader_epoch
+    value.unknown_tags = ()
+    return value
+
+
+def new_partition_produce_response(
+    *,
+    index: int = 0,
+    error_code: int = 0,
+    base_offset: int = 0,
+    log_append_time_ms: int = -1,
+    log_start_offset: int = -1,
+    record_errors: list[BatchIndexAndErrorMessage] | None = None,
+    error_message: str | None = None,
+    current_leader: LeaderIdAndEpoch | None = None,
+) -> PartitionProduceResponse:
+    value: PartitionProduceResponse = _new(PartitionProduceResponse)
+    value.index = index
+    value.error_code = error_code
+    value.base_offset = base_offset
+    value.log_append_time_ms = log_append_time_ms
+    value.log_start_offset = log_start_offset
+    value.record_errors = [] if record_errors is None else record_errors
+    value.error_message = error_message
+    value.current_leader = new_leader_id_and_epoch() if current_leader is None else current_leader
+    value.unknown_tags = ()
+    return value
+
+
+def new_topic_produce_response(
+    *,
+    name: str = "",
+    topic_id: bytes = ZERO_UUID,
+    partition_responses: list[PartitionProduceResponse] | None = None,
+) -> TopicProduceResponse:
+    value: TopicProduceResponse = _new(TopicProduceResponse)
+    value.name = name
+    value.topic_id = topic_id
+    value.partition_responses = [] if partition_responses is None else partition_responses
+    value.unknown_tags = ()
+    return value
+
+
+def new_node_endpoint(
+    *,
+    node_id: int = 0,
+    host: str = "",
+    port: int = 0,
+    rack: str | None = None,
+) -> NodeEndpoint:
+    value: NodeEndpoint = _new(NodeEndpoint)
+    value.node_id = node_id
+    value.host = host
+    value.port = port
+    value.rack = rack
+    value.unknown_tags = ()
+    return value
+
+
+def new_produce_response(
+    *,
+    responses: list[TopicProduceResponse] | None = None,
+    throttle_time_ms: int = 0,
+    node_endpoints: list[NodeEndpoint] | None = None,
+) -> ProduceResponse:
+    value: ProduceResponse = _new(ProduceResponse)
+    value.responses = [] if responses is None else responses
+    value.throttle_time_ms = throttle_time_ms
+    value.node_endpoints = [] if node_endpoints is None else node_endpoints
+    value.unknown_tags = ()
+    return value
 
 
 class ProduceRequestCodec(Codec):
@@ -192,7 +326,7 @@ class ProduceResponseCodec(Codec):
         else:
             value.record_errors = []
             value.error_message = None
-        value.current_leader = self.new_leader_id_and_epoch()
+        value.current_leader = new_leader_id_and_epoch()
         value.unknown_tags = self.read_partition_produce_response_tags(reader, value) if self.compact else ()
         return value
 
@@ -267,13 +401,6 @@ class ProduceResponseCodec(Codec):
         writer.int32(value.port)
         writer.nullable_string(value.rack, self.compact)
         write_unknown_tags(writer, value.unknown_tags, flexible=self.compact)
-
-    def new_leader_id_and_epoch(self) -> LeaderIdAndEpoch:
-        value: LeaderIdAndEpoch = _new(LeaderIdAndEpoch)
-        value.leader_id = -1
-        value.leader_epoch = -1
-        value.unknown_tags = ()
-        return value
 
     def is_leader_id_and_epoch_set(self, value: LeaderIdAndEpoch) -> bool:
         return bool(value.leader_id != -1 or value.leader_epoch != -1 or value.unknown_tags)

@@ -17,6 +17,7 @@ from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import FencedLeaderEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
 from ottla.model import IsolationLevel, TopicId
+from ottla.protocol.flat.fetch import new_fetch_response, new_fetchable_topic_response, new_partition_data
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -87,7 +88,7 @@ class _Answer:
 
     def response(self, reads: list[PartitionRead]) -> FetchResponse:
         """Rows in the order of the plan, unknown partitions last; neighbours of one topic stand together."""
-        response = FetchResponse(session_id=self._context.session_id)
+        response = new_fetch_response(session_id=self._context.session_id)
         topic: FetchableTopicResponse | None = None
         topic_key: TopicId | str | None = None
         rows = list(zip(self._rows, reads, strict=True))
@@ -106,7 +107,7 @@ class _Answer:
                 continue
             if topic is None or key[0] != topic_key:
                 topic_key = key[0]
-                topic = FetchableTopicResponse(topic=entry.topic or "", topic_id=entry.topic_id)
+                topic = new_fetchable_topic_response(topic=entry.topic or "", topic_id=entry.topic_id)
                 response.responses.append(topic)
             row = _row(entry.partition, read)
             if self._api_version >= LEADER_FROM_VERSION and isinstance(read.error, LEADER_ERRORS):
@@ -127,7 +128,7 @@ def _is_unknown(row: tuple[tuple[PartitionKey, FetchEntry], PartitionRead]) -> b
 
 def _row(partition: int, read: PartitionRead) -> PartitionData:
     offsets = read.offsets
-    row = PartitionData(
+    row = new_partition_data(
         partition_index=partition,
         high_watermark=offsets.high_watermark,
         last_stable_offset=offsets.last_stable_offset,

@@ -40,6 +40,11 @@ from ottla.errors import (
     UnknownTopicOrPartition,
 )
 from ottla.model import NO_OFFSET, NO_TIMESTAMP_MS
+from ottla.protocol.flat.produce import (
+    new_partition_produce_response,
+    new_produce_response,
+    new_topic_produce_response,
+)
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -47,7 +52,6 @@ from ottla.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
-    TopicProduceResponse,
 )
 from ottla.records.validation import check_request, has_transactional_batch
 
@@ -81,18 +85,19 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         topics = _last_of_each(topics)
     refusal, is_transactional = _look_for_transactions(topics, request.transactional_id)
     undurable: list[tuple[PartitionProduceResponse, Ticket]] = []
-    response = ProduceResponse()
+    response = new_produce_response()
     for topic in topics:
         if not topic.partition_data:
             continue
-        row = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-        response.responses.append(row)
-        for data in topic.partition_data:
-            row.partition_responses.append(
-                _refused_with_all(data.index, refusal)
-                if refusal is not None
-                else _append(topic, data, request.acks, context, undurable, is_transactional=is_transactional)
-            )
+        rows = [
+            _refused_with_all(data.index, refusal)
+            if refusal is not None
+            else _append(topic, data, request.acks, context, undurable, is_transactional=is_transactional)
+            for data in topic.partition_data
+        ]
+        response.responses.append(
+            new_topic_produce_response(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
+        )
     if request.acks == ACKS_NONE:
         _check_silence(response)
         return None
@@ -111,25 +116,24 @@ def _append(
     is_transactional: bool,
 ) -> PartitionProduceResponse:
     """Append one partition's records and return its row; a row that must wait for the disk goes to `undurable` too."""
-    appending: Partition | None = None
+    records = cast("memoryview | None", data.records)
+    is_zstd_allowed = context.api_version >= ZSTD_FROM_VERSION
+    partition: Partition | None = None
+    refusal: KafkaError | None = None
     try:
         found = _find_topic(topic, context)
         partition = found.partition(data.index)
-        records = cast("memoryview | None", data.records)
         if records is None:
             raise InvalidRecord
-        check_request(records, context.api_version >= ZSTD_FROM_VERSION)
-        if acks not in VALID_ACKS:
-            raise InvalidRequiredAcks
-        if found.is_internal and context.client_id != ADMIN_CLIENT_ID:
-            raise InvalidTopicException
-        if is_transactional:
-            raise InvalidTxnState if context.api_version < ABORTABLE_FROM_VERSION else TransactionAbortable
-        appending = partition
-        ticket = context.broker.append(partition, records)
+        refusal = _refusal(found, acks, context, is_transactional=is_transactional)
+        if refusal is not None:
+            check_request(records, is_zstd_allowed)
+            raise refusal
+        ticket = context.broker.append(partition, records, is_zstd_allowed=is_zstd_allowed)
     except KafkaError as error:
-        return _refused(data.index, error, appending)
-    row = PartitionProduceResponse(
+        has_reached_log = records is not None and refusal is None and _is_sound(records, is_zstd_allowed)
+        return _refused(data.index, error, partition if has_reached_log else None)
+    row = new_partition_produce_response(
         index=data.index,
         base_offset=ticket.base_offset,
         log_append_time_ms=ticket.log_append_time_ms,
@@ -138,6 +142,26 @@ def _append(
     if acks == ACKS_ALL and not ticket.is_durable:
         undurable.append((row, ticket))
     return row
+
+
+def _refusal(topic: Topic, acks: int, context: RequestContext, *, is_transactional: bool) -> KafkaError | None:
+    """Why records for a topic that is there may not be appended, whatever they are."""
+    if acks not in VALID_ACKS:
+        return InvalidRequiredAcks()
+    if topic.is_internal and context.client_id != ADMIN_CLIENT_ID:
+        return InvalidTopicException()
+    if is_transactional:
+        return InvalidTxnState() if context.api_version < ABORTABLE_FROM_VERSION else TransactionAbortable()
+    return None
+
+
+def _is_sound(records: memoryview, is_zstd_allowed: bool) -> bool:
+    """Whether a request could hold these records for a partition; what else is wrong with them the log finds out."""
+    try:
+        check_request(records, is_zstd_allowed)
+    except KafkaError:
+        return False
+    return True
 
 
 def _find_topic(topic: TopicProduceData, context: RequestContext) -> Topic:
@@ -180,14 +204,14 @@ def _last_of_each(topics: Sequence[TopicProduceData]) -> list[TopicProduceData]:
     ]
 
 
-def _refused(index: int, error: KafkaError, appending: Partition | None) -> PartitionProduceResponse:
-    """The row of a partition that took nothing; `appending` when it was the log that refused.
+def _refused(index: int, error: KafkaError, refusing: Partition | None) -> PartitionProduceResponse:
+    """The row of a partition that took nothing; `refusing` when it was its log that did not take it.
 
     Only errors of single records carry their texts to the client, as in Kafka.
     """
     row = PartitionProduceResponse(index=index, error_code=error_code(error), base_offset=NO_OFFSET)
-    if appending is not None and not isinstance(error, WITHOUT_LOG_START):
-        row.log_start_offset = appending.offsets().log_start_offset
+    if refusing is not None and not isinstance(error, WITHOUT_LOG_START):
+        row.log_start_offset = refusing.offsets().log_start_offset
     if isinstance(error, RecordValidationFailed):
         row.error_message = str(error)
         row.record_errors = [
