@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from ottla.broker.groups.assignors import TopicIdPartition
 from ottla.broker.groups.deadlines import Deadline
 from ottla.broker.groups.group import GroupType, MemberClaim
 from ottla.broker.groups.requests import (
@@ -225,6 +226,9 @@ class ClassicGroup:
             raise UnknownMemberId(f"group {self.group_id} has members; only they commit offsets")
         if not is_transactional and self.state is ClassicState.COMPLETING_REBALANCE:
             raise RebalanceInProgress
+
+    def check_partition_commit(self, claim: MemberClaim, partition: TopicIdPartition) -> None:
+        """Who may commit may do so for any partition: the broker does not know assignments."""
 
     def check_offset_fetch(self, claim: MemberClaim) -> None:
         """Anybody may ask."""

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.broker.groups.assignors import TopicIdPartition
 from ottla.broker.groups.classic import ClassicGroup
 from ottla.broker.groups.classic_members import ClassicMembers
 from ottla.broker.groups.consumer import ConsumerGroup
@@ -28,14 +27,8 @@ from ottla.broker.groups.deadlines import Deadline
 from ottla.broker.groups.group import Group, MemberClaim
 from ottla.broker.groups.group_settings import GroupSettings
 from ottla.broker.groups.group_topics import GroupTopics
-from ottla.broker.groups.offsets import (
-    NO_EXPIRY,
-    CommittedOffset,
-    ExpiryRule,
-    OffsetToCommit,
-    offset_record,
-    offset_tombstone,
-)
+from ottla.broker.groups.offset_commits import OffsetCommits
+from ottla.broker.groups.offsets import NO_EXPIRY, CommittedOffset, OffsetToCommit
 from ottla.broker.groups.rebalance import ClassicProtocol, GroupServices
 from ottla.broker.groups.requests import (
     JoinOutcome,
@@ -52,15 +45,13 @@ from ottla.broker.metadata.image import MetadataView
 from ottla.engine import Shard, StateStore
 from ottla.errors import (
     GroupIdNotFound,
-    GroupSubscribedToTopic,
     InvalidGroupId,
     InvalidSessionTimeout,
     KafkaError,
     NotCoordinator,
-    OffsetMetadataTooLarge,
     UnsupportedVersion,
 )
-from ottla.model import OFFSETS_TOPIC, TopicId, TopicPartition
+from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.protocol.internal.framing import CoordinatorRecord
 from ottla.records.hashing import coordinator_partition
 
@@ -76,6 +67,7 @@ class _Kinds:
     shard: GroupShard
     classic: ClassicProtocol
     consumer: ConsumerProtocol
+    offset_commits: OffsetCommits
     classic_members: ClassicMembers
     """Members of consumer groups that speak the classic protocol."""
 
@@ -124,7 +116,13 @@ class GroupCoordinator:
         shard = GroupShard(Shard(OFFSETS_TOPIC, number), self._store, lead=self._lead, make_simple_group=ClassicGroup)
         classic = ClassicProtocol(shard, self._services)
         consumer = ConsumerProtocol(shard, self._services, self._settings, self._topics, classic)
-        return _Kinds(shard, classic, consumer, ClassicMembers(shard, self._services, consumer))
+        return _Kinds(
+            shard,
+            classic,
+            consumer,
+            OffsetCommits(shard, self._services),
+            ClassicMembers(shard, self._services, consumer),
+        )
 
     def partition_of(self, group_id: str) -> int:
         """The partition that a group lives in. Raises `NotCoordinator` while there is none."""
@@ -254,34 +252,8 @@ class GroupCoordinator:
         Raises what concerns all of them: `GroupIdNotFound` for a member of a group that is not there, and what
         `Group.check_offset_commit` raises.
         """
-        kind = self._kind(group_id)
-        group = kind.shard.groups.get(group_id)
-        if group is None:
-            if claim.epoch >= 0:
-                raise GroupIdNotFound(f"there is no group {group_id}")
-        else:
-            group.check_offset_commit(claim, is_transactional=False)
-            group.touch(claim.member_id)
-        max_metadata_bytes = self._services.integer("offset.metadata.max.bytes")
-        now_ms = self._services.clock.wall_ms()
-        outcomes: list[KafkaError | None] = []
-        records = []
-        for one in offsets:
-            refusal = _refusal(group, claim, one, max_metadata_bytes)
-            if refusal is not None:
-                outcomes.append(refusal)
-                continue
-            committed = CommittedOffset(
-                one.offset, one.leader_epoch, one.metadata, now_ms, expire_timestamp_ms, one.topic_id
-            )
-            records.append(offset_record(group_id, one.partition, committed))
-            outcomes.append(None)
-        _commit(kind.shard, records)
-
-        def answer(error: KafkaError | None) -> None:
-            reply(outcomes if error is None else [outcome or error for outcome in outcomes])
-
-        kind.shard.when_durable(answer)
+        commits = self._kind(group_id).offset_commits
+        commits.commit(group_id, claim, offsets, reply, expire_timestamp_ms=expire_timestamp_ms)
 
     def check_offset_fetch(self, group_id: str, claim: MemberClaim) -> None:
         """Raise what keeps somebody from reading a group's offsets."""
@@ -313,23 +285,7 @@ class GroupCoordinator:
     ) -> None:
         """Forget offsets; the answer is in the order of `partitions`. Raises what concerns the whole group."""
         kind = self._kind_for_member(group_id)
-        group = self._get(group_id)
-        group.check_offset_delete()
-        outcomes: list[KafkaError | None] = []
-        records = []
-        for partition in partitions:
-            if group.is_subscribed_to(partition.topic):
-                outcomes.append(GroupSubscribedToTopic())
-                continue
-            outcomes.append(None)
-            if partition in kind.shard.offsets.partitions_of(group_id, partition.topic):
-                records.append(offset_tombstone(group_id, partition))
-        _commit(kind.shard, records)
-
-        def answer(error: KafkaError | None) -> None:
-            reply(outcomes if error is None else [outcome or error for outcome in outcomes])
-
-        kind.shard.when_durable(answer)
+        kind.offset_commits.delete(self._get(group_id), partitions, reply)
 
     # -- groups as a whole ----------------------------------------------------------------------------------------
 
@@ -359,76 +315,20 @@ class GroupCoordinator:
             reply(InvalidGroupId())
             return
         try:
-            kind = self._kind(group_id)
-            group = self._get(group_id)
-            group.check_delete()
-            kind.shard.commit(self._deletion(kind.shard, group))
+            self._kind(group_id).offset_commits.delete_group(self._get(group_id), reply)
         except KafkaError as error:
-            reply(coordinator_error(error))
-            return
-        kind.shard.when_durable(reply)
+            reply(error)
 
     def forget_topics(self, topics: Iterable[str]) -> None:
         """Topics were deleted: their offsets go, in all groups."""
         names = list(topics)
         for kind in self._kinds:
-            offsets = kind.shard.offsets
-            records = [
-                offset_tombstone(group_id, partition)
-                for topic in names
-                for group_id in offsets.groups_with(topic)
-                for partition in offsets.partitions_of(group_id, topic)
-            ]
-            self._commit_unasked(kind.shard, records)
-
-    def _deletion(self, shard: GroupShard, group: Group) -> list[CoordinatorRecord]:
-        group_id = group.group_id
-        forgotten = [offset_tombstone(group_id, partition) for partition in shard.offsets.partitions_of(group_id)]
-        return [*forgotten, *group.tombstones()]
-
-    # -- expiry ---------------------------------------------------------------------------------------------------
+            kind.offset_commits.forget_topics(names)
 
     def _expire_offsets(self) -> None:
-        """Forget offsets whose time is over, and empty groups that have none."""
         self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
-        retention_ms = self._services.integer("offsets.retention.minutes") * MINUTE_MS
-        rule = ExpiryRule(retention_ms, self._services.clock.wall_ms())
         for kind in self._kinds:
-            shard = kind.shard
-            records = [record for group in shard.groups.values() for record in self._expired(shard, group, rule)]
-            self._commit_unasked(shard, records)
-
-    def _expired(self, shard: GroupShard, group: Group, rule: ExpiryRule) -> list[CoordinatorRecord]:
-        group_id = group.group_id
-        expired = [
-            partition
-            for partition, committed in shard.offsets.expirable(group_id)
-            if not group.is_subscribed_to(partition.topic)
-            and (start_ms := group.retention_start_ms(committed.commit_timestamp_ms)) is not None
-            and rule.is_over(committed, start_ms)
-        ]
-        records = [offset_tombstone(group_id, partition) for partition in expired]
-        if group.is_empty and len(expired) == len(shard.offsets.partitions_of(group_id)):
-            records += group.tombstones()
-        return records
-
-    def _commit_unasked(self, shard: GroupShard, records: Sequence[CoordinatorRecord]) -> None:
-        try:
-            shard.commit(records)
-        except KafkaError:
-            _log.exception("records of groups are not stored", extra={"shard": str(shard.shard)})
-
-
-def _refusal(group: Group | None, claim: MemberClaim, offset: OffsetToCommit, max_bytes: int) -> KafkaError | None:
-    """Return what keeps one offset of a commit from being stored."""
-    if len(offset.metadata) > max_bytes:
-        return OffsetMetadataTooLarge()
-    try:
-        if isinstance(group, ConsumerGroup):
-            group.check_partition_commit(claim, TopicIdPartition(TopicId(offset.topic_id), offset.partition.partition))
-    except KafkaError as error:
-        return error
-    return None
+            kind.offset_commits.expire()
 
 
 @contextmanager

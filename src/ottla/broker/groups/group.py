@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from ottla.broker.groups.assignors import TopicIdPartition
 from ottla.protocol.internal.framing import CoordinatorRecord
 
 
@@ -59,6 +60,9 @@ class Group(Protocol):
 
     def check_offset_commit(self, claim: MemberClaim, *, is_transactional: bool) -> None:
         """Raise what keeps this somebody from committing offsets now."""
+
+    def check_partition_commit(self, claim: MemberClaim, partition: TopicIdPartition) -> None:
+        """Raise what keeps this somebody from committing for one partition, when it may for others."""
 
     def check_offset_fetch(self, claim: MemberClaim) -> None:
         """Raise what keeps this somebody from reading offsets now."""
