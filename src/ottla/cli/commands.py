@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "topics": Entry("ottla.cli.topics", "topics", "Create, list, describe, alter, grow and delete topics."),
     "produce": Entry("ottla.cli.produce", "produce", "Send lines, files or JSON to a topic."),
     "consume": Entry("ottla.cli.consume", "consume", "Read records of topics."),
+    "groups": Entry("ottla.cli.groups", "groups", "Show groups, members and lag; set offsets back; delete."),
     "configs": Entry("ottla.cli.configs", "configs", "Get, set and unset settings of topics and brokers."),
     "cluster": Entry("ottla.cli.cluster", "cluster", "Show brokers, features and API versions."),
     "ping": Entry("ottla.cli.ping", "ping", "Measure the round trip to a broker and show what it speaks."),

@@ -15,8 +15,10 @@ from ottla.cli.formats import Writer, format_writer, value_writer, write_json
 from ottla.cli.options import bootstrap_option, cluster_settings, examples, parse_time
 from ottla.cli.output import DONE, Refused, count_text, run, say
 from ottla.cli.progress import Progress, no_progress, progress_bar
+from ottla.cli.shared_reading import SharedReading
 from ottla.client.consumer import Consumer, ConsumerBatch
 from ottla.client.fetcher import FetchSettings
+from ottla.client.membership import GroupSettings
 from ottla.clock import SystemClock
 from ottla.errors import UnknownTopicOrPartition
 from ottla.model import IsolationLevel, TopicPartition
@@ -24,6 +26,9 @@ from ottla.records.record import Record
 
 LONG_READ_RECORDS: Final = 100_000
 """From so many records on, a person gets a progress bar."""
+
+DEFAULT_POSITIONS: Final = {"start": "earliest", "end": "latest"}
+"""Where a group begins that has not committed yet, in Kafka's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class Range:
         "ottla consume orders --until end",
         "ottla consume orders --from -10 --count 10 --keys",
         "ottla consume orders payments --from @-1h --until end --json",
+        "ottla consume orders --group billing --count 10",
         r"ottla consume orders --partition 0 --from 0 -n 1 --format '%t-%p %o %D %k: %s\n'",
     )
 )
@@ -79,6 +85,14 @@ class Range:
 @click.option("-x", "--hex", "is_hex", is_flag=True, help="Keys and values in hexadecimal.")
 @click.option("--null", default="NULL", show_default=True, metavar="TEXT", help="What stands for a null key or value.")
 @click.option("--committed", is_flag=True, help="Leave out records of open and aborted transactions.")
+@click.option("-g", "--group", metavar="GROUP", help="Read as a member of this group, and commit what is read.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["classic", "consumer"]),
+    default="classic",
+    show_default=True,
+    help="The protocol of the group.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing and show no progress.")
 @bootstrap_option
 def consume(
@@ -94,10 +108,14 @@ def consume(
     is_hex: bool,
     null: str,
     committed: bool,
+    group: str | None,
+    protocol: str,
     quiet: bool,
     bootstrap: str,
 ) -> None:
-    """Read records of TOPICs, from somewhere until something; nothing is committed and no group is joined.
+    """Read records of TOPICs, from somewhere until something; nothing is committed unless a group is given.
+
+    A group goes on where it has got; where it has not been yet it begins at --from, which is start or end.
 
     \b
     Formats: %t topic  %p partition  %o offset  %T timestamp in ms  %D timestamp
@@ -109,6 +127,17 @@ def consume(
     wanted = _range(start, until, count)
     write = _writer(template, null.encode(), is_json=is_json, is_hex=is_hex, keys=with_keys, headers=with_headers)
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    if group is not None:
+        if partitions or until is not None or start not in DEFAULT_POSITIONS:
+            raise click.UsageError("with --group there is no --partition or --until, and --from is start or end")
+        member = Consumer(
+            bootstrap,
+            settings=FetchSettings(isolation_level=isolation),
+            auto_offset_reset=DEFAULT_POSITIONS[start],
+            group=GroupSettings(group_id=group, group_protocol=protocol, enable_auto_commit=False),
+            cluster=cluster_settings(),
+        )
+        run(SharedReading(member, write, count, is_quiet=quiet).run(topics))
     consumer = Consumer(
         bootstrap,
         settings=FetchSettings(isolation_level=isolation),

@@ -27,6 +27,7 @@ from ottla.client.configs import (
     config_entries,
     describe_rows,
 )
+from ottla.client.groups import Groups
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.errors import KafkaError, LeaderNotAvailable, NotController, UnknownTopicOrPartition, error_for_code
 from ottla.model import IsolationLevel, TopicId, TopicPartition
@@ -101,6 +102,8 @@ class Admin:
 
     def __init__(self, bootstrap: str | Iterable[str], *, cluster: ClusterSettings | None = None) -> None:
         self._cluster = Cluster(bootstrap, cluster or ClusterSettings(allow_auto_create_topics=False))
+        self.groups = Groups(self._cluster)
+        """All about groups and their offsets."""
 
     # ---- life
 

@@ -1,0 +1,77 @@
+"""`ottla consume --group`: records of the partitions that a group gives to this process, committed once out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.cli.formats import Writer
+from ottla.cli.output import DONE, count_text, say
+from ottla.client.consumer import Consumer
+from ottla.client.membership import RebalanceListener
+from ottla.model import TopicPartition
+
+COMMIT_SECONDS: Final = 1.0
+
+
+class SharedReading(RebalanceListener):
+    """One run of the command as a member of a group."""
+
+    def __init__(self, consumer: Consumer, write: Writer, count: int | None, *, is_quiet: bool) -> None:
+        """`consumer` has a group and does not commit by itself."""
+        self._consumer = consumer
+        self._write = write
+        self._limit = count
+        self._is_quiet = is_quiet
+        self._count = 0
+        self._written: dict[TopicPartition, int] = {}
+        self._committed_at = time.monotonic()
+
+    async def run(self, topics: Sequence[str]) -> int:
+        try:
+            await self._consumer.start()
+            await self._consumer.subscribe(*topics, listener=self)
+            while self._limit is None or self._count < self._limit:
+                await self._read()
+            return DONE
+        except asyncio.CancelledError:
+            say("")  # Ctrl-C: what comes next stands on a line of its own
+            raise
+        finally:
+            await self._commit(list(self._written))
+            await self._consumer.close()
+            if not self._is_quiet:
+                say(f"{count_text(self._count, 'record')} read and committed")
+
+    async def _read(self) -> None:
+        batch = await self._consumer.next_batch(int(COMMIT_SECONDS * 1000))
+        if batch is not None:
+            left = None if self._limit is None else self._limit - self._count
+            records = batch.records[:left]
+            sys.stdout.buffer.write(self._write(batch.partition, records))
+            sys.stdout.buffer.flush()
+            self._count += len(records)
+            is_whole = len(records) == len(batch.records)
+            self._written[batch.partition] = batch.next_offset if is_whole else records[-1].offset + 1
+        if time.monotonic() - self._committed_at >= COMMIT_SECONDS:
+            await self._commit(list(self._written))
+
+    async def _commit(self, partitions: Sequence[TopicPartition]) -> None:
+        self._committed_at = time.monotonic()
+        offsets = {partition: self._written.pop(partition) for partition in partitions if partition in self._written}
+        if offsets:
+            await self._consumer.commit(offsets)
+
+    async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        await self._commit(partitions)
+
+    async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        if not self._is_quiet and partitions:
+            say("reading " + ", ".join(map(str, sorted(partitions))))
+
+    async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        for partition in partitions:
+            self._written.pop(partition, None)
