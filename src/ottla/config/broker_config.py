@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ottla.config.broker_settings import BROKER_SETTINGS, LISTENER_PREFIX, broker_setting
+from ottla.config.jafka_properties import from_jafka, is_jafka
 from ottla.config.listeners import OTHER_DIALECTS, Listener, check_ports, parse_listeners, parse_protocol_map
 from ottla.config.setting import READ_ONLY, Scope
 from ottla.config.topic_settings import TOPIC_SETTINGS
@@ -103,7 +104,9 @@ class BrokerConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
-        """Check a configuration. Raises `ConfigError` with one line that says which setting and why."""
+        """Check a configuration, Kafka's or Jafka's. Raises `ConfigError`: one line that says which setting and why."""
+        if is_jafka(properties):
+            properties = from_jafka(properties)
         _refuse_unguarded(properties)
         raw = _with_one_node_id(properties)
         values = {

@@ -35,6 +35,7 @@ from ottla.config.values import FLOAT64_MAX, INT32_MAX, INT64_MAX
 ANY_ITEMS: Final = ListOf(may_be_empty=True)
 SOME_ITEMS: Final = ListOf()
 QUORUM_VOTERS: Final = Items(r"[0-9]+@.+:[0-9]+", "non-empty list")
+PARTITION_COUNTS: Final = Items(r"[^:]+:[0-9]+", "list of topic:number")
 BOOTSTRAP_SERVERS: Final = Items(r".+:[0-9]+", "non-empty list")
 
 KAFKA_BROKER_SETTINGS: Final[Mapping[str, Setting]] = table(
@@ -815,6 +816,12 @@ DYNAMIC_ONLY_SETTINGS: Final[Mapping[str, Setting]] = table(
 OTTLA_SETTINGS: Final[Mapping[str, Setting]] = table(
     [
         Setting("ottla.flush.policy", STRING, "fsync", one_of("fsync", "os"), HIGH, READ_ONLY),
+        Setting("ottla.jafka.file.size", LONG, 1_073_741_824, at_least(6), LOW, READ_ONLY),
+        Setting("ottla.jafka.flush.messages", INT, 500, at_least(1), LOW, READ_ONLY),
+        Setting("ottla.jafka.flush.ms", LONG, 3000, at_least(1), LOW, READ_ONLY),
+        Setting("ottla.jafka.max.message.bytes", INT, 1_048_576, at_least(0), LOW, READ_ONLY),
+        Setting("ottla.jafka.partition.counts", LIST, (), PARTITION_COUNTS, LOW, READ_ONLY),
+        Setting("ottla.jafka.password", PASSWORD, None, None, LOW, READ_ONLY),
         Setting("ottla.lite.errors", STRING, "frame", one_of("frame", "close"), LOW, READ_ONLY),
         Setting("ottla.lite.keep.alive", BOOLEAN, False, None, LOW, READ_ONLY),
     ]

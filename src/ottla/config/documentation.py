@@ -647,6 +647,25 @@ BROKER: Final[Mapping[str, str]] = {
         "(acks=all waits for it, and no consumer reads what is not there yet). `os`: it is with the "
         "operating system and outlives a crash of the broker, as in Kafka itself."
     ),
+    "ottla.jafka.file.size": "Bytes of a `.jafka` file after which the next one is begun (Jafka's `log.file.size`).",
+    "ottla.jafka.flush.messages": (
+        "Messages after which what Jafka clients produced becomes readable to them (Jafka's `log.flush.interval`)."
+    ),
+    "ottla.jafka.flush.ms": (
+        "Milliseconds after which it becomes readable, however few messages there are (Jafka's "
+        "`log.default.flush.interval.ms`)."
+    ),
+    "ottla.jafka.max.message.bytes": (
+        "Largest payload that a message of a Jafka client may have as it is sent (Jafka's `max.message.size`)."
+    ),
+    "ottla.jafka.partition.counts": (
+        "Partitions of topics that Jafka clients make, as `topic:number`; `num.partitions` for all others (Jafka's "
+        "`topic.partition.count.map`)."
+    ),
+    "ottla.jafka.password": (
+        "What a Jafka client must know to delete topics: `plain:` and a password, `md5:` and its hash in hexadecimal, "
+        "or `crc32:` and its checksum as a number. Without it everybody may."
+    ),
     "ottla.lite.errors": (
         "How a `LITE` listener meets a mistake. `frame`: with an error in place of the answer. `close`: in silence, "
         "by closing the connection."

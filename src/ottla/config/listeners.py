@@ -17,7 +17,8 @@ SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 LITE: Final = "LITE"
 JAFKA: Final = "JAFKA"
-OTHER_DIALECTS: Final = (LITE, JAFKA)
+JAFKA_HTTP: Final = "JAFKA_HTTP"
+OTHER_DIALECTS: Final = (LITE, JAFKA, JAFKA_HTTP)
 """What else may be spoken at a listener, in plain text. A listener of such a name needs no entry in the map."""
 
 ANY_ADDRESS: Final = ("", "0.0.0.0", "::")

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import TYPE_CHECKING
+
 from ottla.broker.broker import Broker
-from ottla.config.listeners import LITE, Listener
+from ottla.config.listeners import JAFKA, JAFKA_HTTP, LITE, Listener
 from ottla.dialects.kafka.dialect import KafkaDialect
 from ottla.dialects.session import Dialect
+
+if TYPE_CHECKING:
+    from ottla.broker.jafka_topics import OpenLog
+    from ottla.dialects.jafka.handlers import JafkaHandlers
 
 
 class Dialects:
     """The dialects of one broker. All Kafka listeners share one."""
 
-    __slots__ = ("_broker", "_kafka")
+    __slots__ = ("_broker", "_jafka", "_kafka", "_open_jafka_log")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, open_jafka_log: OpenLog) -> None:
         self._broker = broker
+        self._open_jafka_log = open_jafka_log
+        self._jafka: JafkaHandlers | None = None
         self._kafka = KafkaDialect(broker, broker.config.socket_request_max_bytes)
 
     def of(self, listener: Listener) -> Dialect:
         """Return what is spoken at a listener."""
         if listener.security_protocol == LITE:
             return self._lite(listener)
+        if listener.security_protocol in (JAFKA, JAFKA_HTTP):
+            return self._jafka_at(listener)
         return self._kafka
+
+    def close(self) -> None:
+        """Bring what a dialect keeps of its own to its end."""
+        if self._jafka is not None:
+            self._jafka.topics.close()
 
     def _lite(self, listener: Listener) -> Dialect:
         from ottla.dialects.lite.session import LiteDialect
@@ -32,4 +48,35 @@ class Dialects:
             keep_alive=config.listener_get(listener.name, "ottla.lite.keep.alive") is True,
             errors_close=config.listener_get(listener.name, "ottla.lite.errors") == "close",
             max_request_bytes=config.listener_integer(listener.name, "socket.request.max.bytes"),
+        )
+
+    def _jafka_at(self, listener: Listener) -> Dialect:
+        from ottla.dialects.jafka.http import JafkaHttpDialect
+        from ottla.dialects.jafka.session import JafkaDialect
+
+        if self._jafka is None:
+            self._jafka = self._make_jafka()
+        max_request_bytes = self._broker.config.listener_integer(listener.name, "socket.request.max.bytes")
+        if listener.security_protocol == JAFKA_HTTP:
+            return JafkaHttpDialect(self._jafka, max_request_bytes)
+        return JafkaDialect(self._jafka, max_request_bytes)
+
+    def _make_jafka(self) -> JafkaHandlers:
+        from ottla.broker.jafka_topics import JafkaTopics, JafkaTopicSettings
+        from ottla.dialects.jafka.handlers import JafkaHandlers
+        from ottla.dialects.jafka.password import password_check
+
+        config = self._broker.config
+        counts = (item.split(":") for item in config.items("ottla.jafka.partition.counts"))
+        settings = JafkaTopicSettings(
+            partition_counts={topic: int(count) for topic, count in counts},
+            max_message_bytes=config.integer("ottla.jafka.max.message.bytes"),
+            flush_seconds=config.integer("ottla.jafka.flush.ms") / 1000,
+            sweep_seconds=config.integer("log.retention.check.interval.ms") / 1000,
+        )
+        return JafkaHandlers(
+            JafkaTopics(self._broker, self._open_jafka_log, settings),
+            is_password=password_check(config.text("ottla.jafka.password")),
+            random_below=Random().randrange,
+            max_answer_bytes=config.fetch_max_bytes,
         )

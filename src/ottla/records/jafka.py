@@ -1,0 +1,95 @@
+"""Messages as Kafka 0.7 and Jafka write them: check a produced set, take its payloads out, make messages of payloads.
+
+A set is entries, nothing around them: 4 bytes size of the message, then the message: 1 byte magic (1), 1 attributes
+(low two bits: 0 plain, 1 gzip), 4 CRC-32 of the payload alone, payload. A gzip message's payload inflates to a set
+again. There are no keys, no times and no offsets: a message's place is the byte at which it stands.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ottla.errors import CorruptMessage, MessageTooLarge
+from ottla.records.compression import MAX_INFLATED_BYTES, Codec, inflate
+
+_SIZE: Final = struct.Struct(">i")
+_FRONT: Final = struct.Struct(">bBI")
+_ENTRY: Final = struct.Struct(">ibBI")
+SIZE_BYTES: Final = 4
+FRONT_BYTES: Final = 6
+MAGIC: Final = 1
+GZIP: Final = 1
+_CODEC_BITS: Final = 3
+_DEEPEST: Final = 8
+
+
+class ProducedSet(NamedTuple):
+    """The good part of a produced set, as it was sent, and the payloads in it, inflated, in order."""
+
+    data: bytes
+    payloads: list[bytes]
+
+
+def check_produced(data: bytes, max_payload_bytes: int) -> ProducedSet:
+    """Check every message of a set, inner ones too. A last entry that is cut is left out.
+
+    Raises `CorruptMessage` for anything damaged or unknown and for a set of which nothing is whole, `MessageTooLarge`
+    for an outer payload above the limit.
+    """
+    payloads: list[bytes] = []
+    position = 0
+    while (end := _entry_end(data, position)) > 0:
+        if end - position - SIZE_BYTES - FRONT_BYTES > max_payload_bytes:
+            raise MessageTooLarge(f"a payload may have {max_payload_bytes} bytes")
+        _take(data[position + SIZE_BYTES : end], payloads, MAX_INFLATED_BYTES, 0)
+        position = end
+    if data and not position:
+        raise CorruptMessage("no message of the set is whole")
+    return ProducedSet(data[:position], payloads)
+
+
+def _entry_end(data: bytes, position: int) -> int:
+    """Where the entry at `position` ends; 0 where the data ends first."""
+    if position + SIZE_BYTES > len(data):
+        return 0
+    (size,) = _SIZE.unpack_from(data, position)
+    if size < FRONT_BYTES:
+        raise CorruptMessage(f"a message cannot have {size} bytes")
+    end = position + SIZE_BYTES + int(size)
+    return end if end <= len(data) else 0
+
+
+def _take(message: bytes, payloads: list[bytes], left_bytes: int, depth: int) -> int:
+    """Add the payloads in a message to `payloads`; returns how much more may be inflated."""
+    magic, attributes, crc = _FRONT.unpack_from(message)
+    payload = message[FRONT_BYTES:]
+    if magic != MAGIC:
+        raise CorruptMessage(f"a message of magic {magic}")
+    if zlib.crc32(payload) != crc:
+        raise CorruptMessage("a message fails its checksum")
+    codec = attributes & _CODEC_BITS
+    if codec == 0:
+        payloads.append(payload)
+        return left_bytes
+    if codec != GZIP or depth == _DEEPEST:
+        raise CorruptMessage(f"a message of codec {codec} at depth {depth}")
+    inner = inflate(Codec.GZIP, memoryview(payload), left_bytes)
+    left_bytes -= len(inner)
+    position = 0
+    while (end := _entry_end(inner, position)) > 0:
+        left_bytes = _take(inner[position + SIZE_BYTES : end], payloads, left_bytes, depth + 1)
+        position = end
+    if position != len(inner):
+        raise CorruptMessage("a compressed set ends within a message")
+    return left_bytes
+
+
+def build_set(payloads: Iterable[bytes]) -> bytes:
+    """Return plain messages with these payloads."""
+    parts: list[bytes] = []
+    for payload in payloads:
+        parts += (_ENTRY.pack(FRONT_BYTES + len(payload), MAGIC, 0, zlib.crc32(payload)), payload)
+    return b"".join(parts)
