@@ -182,7 +182,7 @@ def test_the_dialogue_with_the_real_server(run: Any) -> None:
 def test_what_is_no_request_is_met_with_a_close_and_disturbs_nobody(run: Any) -> None:
     bad_crc = message(b"x", crc=1)
     inner = message(b"in")
-    requests = [
+    requests: list[bytes | str] = [
         "00000000",
         "ffffffff",
         (100001).to_bytes(4, "big"),
