@@ -33,18 +33,19 @@ class ProducedSet(NamedTuple):
     payloads: list[bytes]
 
 
-def check_produced(data: bytes, max_payload_bytes: int) -> ProducedSet:
+def check_produced(data: bytes, max_payload_bytes: int, *, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> ProducedSet:
     """Check every message of a set, inner ones too. A last entry that is cut is left out.
 
-    Raises `CorruptMessage` for anything damaged or unknown and for a set of which nothing is whole, `MessageTooLarge`
-    for an outer payload above the limit.
+    Raises `CorruptMessage` or `InvalidRecord` for anything damaged or unknown, for what inflates to more than the limit
+    and for a set of which nothing is whole, `MessageTooLarge` for an outer payload above the limit.
     """
     payloads: list[bytes] = []
+    left_bytes = max_inflated_bytes
     position = 0
     while (end := _entry_end(data, position)) > 0:
         if end - position - SIZE_BYTES - FRONT_BYTES > max_payload_bytes:
             raise MessageTooLarge(f"a payload may have {max_payload_bytes} bytes")
-        _take(data[position + SIZE_BYTES : end], payloads, MAX_INFLATED_BYTES, 0)
+        left_bytes = _take(data[position + SIZE_BYTES : end], payloads, left_bytes, 0)
         position = end
     if data and not position:
         raise CorruptMessage("no message of the set is whole")

@@ -1,0 +1,77 @@
+"""Message sets of Kafka 0.7 and Jafka."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+
+import pytest
+
+from ottla.errors import CorruptMessage, InvalidRecord, MessageTooLarge
+from ottla.records.jafka import build_set, check_produced
+
+HELLO = bytes.fromhex("0000000b01003610a68668656c6c6f")
+LIMIT = 1000
+
+
+def message(payload: bytes, *, attributes: int = 0) -> bytes:
+    return struct.pack(">ibBI", 6 + len(payload), 1, attributes, zlib.crc32(payload)) + payload
+
+
+def packed(data: bytes) -> bytes:
+    return message(gzip.compress(data), attributes=1)
+
+
+def test_a_message_is_what_jafka_writes() -> None:
+    assert build_set([b"hello"]) == HELLO
+    assert build_set([]) == b""
+
+
+def test_payloads_come_out_in_order_from_any_depth() -> None:
+    data = HELLO + packed(message(b"a") + packed(message(b"") + message(b"b"))) + message(b"c", attributes=0x80)
+
+    assert check_produced(data, LIMIT) == (data, [b"hello", b"a", b"", b"b", b"c"])
+
+
+def test_a_last_entry_that_is_cut_is_left_out_wherever_it_is_cut() -> None:
+    data = HELLO + HELLO
+    for cut in range(len(HELLO), len(data)):
+        assert check_produced(data[:cut], LIMIT) == (HELLO, [b"hello"]), cut
+
+
+def test_a_set_of_which_nothing_is_whole_is_refused() -> None:
+    for cut in range(1, len(HELLO)):
+        with pytest.raises(CorruptMessage):
+            check_produced(HELLO[:cut], LIMIT)
+    assert check_produced(b"", LIMIT) == (b"", [])
+
+
+@pytest.mark.parametrize("size", [-1, 0, 5])
+def test_sizes_that_no_message_has_are_refused(size: int) -> None:
+    for front in (b"", HELLO):
+        with pytest.raises(CorruptMessage):
+            check_produced(front + struct.pack(">i", size) + bytes(20), LIMIT)
+
+
+def test_the_limit_is_for_outer_payloads() -> None:
+    large = bytes(LIMIT + 1)
+    with pytest.raises(MessageTooLarge):
+        check_produced(message(large), LIMIT)
+    assert check_produced(packed(message(large)), LIMIT).payloads == [large]
+
+
+def test_a_bomb_costs_bounded_memory() -> None:
+    bombs = [packed(message(bytes(10_000))), packed(message(bytes(4000)) * 3), packed(packed(message(bytes(9_990))))]
+    bombs.append(packed(message(bytes(6000))) * 2)
+    for bomb in bombs:
+        with pytest.raises(InvalidRecord):
+            check_produced(bomb, LIMIT, max_inflated_bytes=10_000)
+
+
+def test_depth_has_an_end() -> None:
+    data = message(b"x")
+    for _ in range(20):
+        data = packed(data)
+    with pytest.raises(CorruptMessage, match="depth"):
+        check_produced(data, LIMIT)
