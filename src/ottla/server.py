@@ -41,7 +41,7 @@ from ottla.engine import StateRecord
 from ottla.errors import KafkaStorageError
 from ottla.model import TopicPartition, format_uuid
 from ottla.storage.checkpoints import CorruptCheckpoint
-from ottla.storage.directory import DirectoryError, MetaProperties
+from ottla.storage.directory import DirectoryError, MetaProperties, check_known
 from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_log import MetadataLog, find_metadata_directory, metadata_log_config
@@ -125,6 +125,8 @@ class Server:
         store = self._open_metadata_log()
         self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=_random_uuid)
         self._metadata.load()
+        registered = self._metadata.view.broker(self.config.node_id)
+        check_known(self._log.directories, registered.log_dirs if registered is not None else ())
         self._metadata.begin()
         if self._log.has_unchecked:
             await asyncio.to_thread(self._log.recover, self._log_config)
@@ -152,6 +154,7 @@ class Server:
 
     def _follow_settings(self, settings: BrokerConfig) -> None:
         self._log.forget_producers_after(settings.integer("producer.id.expiration.ms"))
+        self._log.configure_housekeeping(settings)
 
     def _format_directories(self) -> MetaProperties:
         """Make new directories this broker's own. Returns the first one's identity."""
@@ -211,6 +214,7 @@ class Server:
             cluster_id=meta.cluster_id,
             node_id=meta.node_id,
             directory_id=meta.directory_id or bytes(16),
+            log_dirs=sorted(one.meta.directory_id or bytes(16) for one in self._log.directories if one.meta),
             incarnation_id=_random_uuid(),
             listeners=listeners,
             rack=self.config.rack,

@@ -63,7 +63,7 @@ class ManualOffload:
         work, done = self.work.popleft()
         try:
             work()
-        except OSError as error:
+        except Exception as error:
             done(error)
         else:
             done(None)
@@ -163,6 +163,30 @@ def make_batch(
     for index in range(count):
         builder.append(timestamp=timestamp_ms, key=b"k%d" % index, value=value)
     return bytearray(builder.build())
+
+
+class UnsyncedFile(LocalFile):
+    """A file that does not wait for the disk."""
+
+    __slots__ = ()
+
+    def sync(self) -> None: ...
+
+
+class UnsyncedFileSystem(LocalFileSystem):
+    """The local file system without waiting for the disk, for tests in which nothing can crash."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> UnsyncedFile:
+        return UnsyncedFile(super().open(path, create=create).descriptor)
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        super().replace(path, data, durable=False)
+
+    def sync_file(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
 
 
 class FailingFile(LocalFile):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.model import METADATA_TOPIC, TopicPartition, format_uuid, parse_uuid
-from ottla.storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
+from ottla.storage.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
 from ottla.storage.files import FileSystem, Lock
 
 META_PROPERTIES: Final = "meta.properties"
@@ -145,6 +145,9 @@ class LogDirectory:
 
     def read_log_start_offsets(self) -> dict[TopicPartition, int]:
         return read_offsets(self._filesystem, self._file(LOG_START_OFFSETS))
+
+    def read_clean_offsets(self) -> dict[TopicPartition, int]:
+        return read_offsets(self._filesystem, self._file(CLEANER_OFFSETS))
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         write_offsets(self._filesystem, self._file(name), offsets)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -53,6 +54,7 @@ from ottla.storage.checkpoints import (
     format_partition_metadata,
     parse_partition_metadata,
 )
+from ottla.storage.cleaner import COMPACT, Cleaner
 from ottla.storage.directory import (
     DELETE_SUFFIX,
     NO_BROKER_EPOCH,
@@ -77,6 +79,7 @@ from ottla.storage.trash import Trash, remove_all
 _log = logging.getLogger(__name__)
 
 FLUSH_CHORE: Final = "flush.ms"
+CLEANER_CHORE: Final = "compaction"
 RECOVERY_OPEN_FILES: Final = 16
 """Segment files that one log may have open while it is checked."""
 
@@ -84,7 +87,17 @@ RECOVERY_OPEN_FILES: Final = 16
 class _Place:
     """Where a partition lies and what is known of it before its log is opened."""
 
-    __slots__ = ("config", "directory", "is_clean", "is_new", "log_start_offset", "recovery_point", "topic_id")
+    __slots__ = (
+        "config",
+        "directory",
+        "has_old_segments",
+        "is_clean",
+        "is_looked_at",
+        "is_new",
+        "log_start_offset",
+        "recovery_point",
+        "topic_id",
+    )
 
     def __init__(self, directory: LogDirectory, topic_id: TopicId, config: LogConfig) -> None:
         self.directory = directory
@@ -92,6 +105,9 @@ class _Place:
         self.config = config
         self.is_clean = True
         self.is_new = False
+        self.is_looked_at = False
+        self.has_old_segments = False
+        """True when there was more than one segment at the start. Known once `is_looked_at`."""
         self.recovery_point = 0
         self.log_start_offset = 0
 
@@ -102,6 +118,7 @@ class LogManager:
     __slots__ = (
         "_background",
         "_checkpointer",
+        "_cleaner",
         "_default_config",
         "_directory_paths",
         "_expiration_ms",
@@ -143,6 +160,7 @@ class LogManager:
         self._checkpointer = Checkpointer(self._collect_checkpoints, self._background)
         self._sweeper = Sweeper(self, self._host, self._background, self._trash)
         self._housekeeper: Housekeeper | None = None
+        self._cleaner: Cleaner | None = None
 
     # ---- housekeeping
 
@@ -153,9 +171,49 @@ class LogManager:
         keeper.add("retention", self._sweeper.sweep, settings.integer("log.retention.check.interval.ms"))
         keeper.add("producers", self.expire_producers, settings.integer("producer.id.expiration.check.interval.ms"))
         keeper.add(FLUSH_CHORE, self._flush_due, self._shortest_flush_ms())
+        if settings.boolean("log.cleaner.enable"):
+            self._cleaner = Cleaner(self, self._host, self._background, self._trash, timers, self._read_clean_offsets())
+            self._cleaner.configure(settings)
+            keeper.add(CLEANER_CHORE, self._cleaner.clean, settings.integer("log.cleaner.backoff.ms"))
         self._housekeeper = keeper
         self._trash.on_add = keeper.note_trash
         keeper.start(settings)
+
+    def configure_housekeeping(self, settings: BrokerConfig) -> None:
+        """Use the cleaner's settings as they are now."""
+        if self._cleaner is not None and self._housekeeper is not None:
+            self._cleaner.configure(settings)
+            self._housekeeper.change_interval(CLEANER_CHORE, settings.integer("log.cleaner.backoff.ms"))
+
+    def compacted_logs(self) -> list[PartitionLog]:
+        places = [
+            (partition, place) for partition, place in self._places.items() if COMPACT in place.config.cleanup_policy
+        ]
+        unknown = [one for one in places if one[0] not in self._logs and not one[1].is_looked_at]
+        if unknown:
+            self._background.submit(partial(self._look_for_old_segments, unknown), _note_unlooked)
+        for partition, place in places:
+            if place.has_old_segments and partition not in self._logs:
+                with suppress(KafkaStorageError):  # said where it is asked for
+                    self._open_log(partition, place)
+        logs = (self._logs.get(partition) for partition, _ in places)
+        return [log for log in logs if log is not None and len(log.segments) > 1]
+
+    def _look_for_old_segments(self, unknown: list[tuple[TopicPartition, _Place]]) -> None:
+        """Find out, on a thread, which logs that nobody has opened have something to compact."""
+        for partition, place in unknown:
+            place.is_looked_at = True
+            names = self._host.filesystem.list(place.directory.partition_path(partition))
+            place.has_old_segments = sum(name.endswith(LOG_SUFFIX) for name in names) > 1
+
+    def _read_clean_offsets(self) -> dict[TopicPartition, int]:
+        offsets: dict[TopicPartition, int] = {}
+        for directory in self.directories:
+            try:
+                offsets.update(directory.read_clean_offsets())
+            except CorruptCheckpoint as error:  # compacting again is never wrong
+                _log.warning("%s; its logs count as not compacted", error)
+        return offsets
 
     def checkpoint_soon(self) -> None:
         """Write the checkpoints on a thread."""
@@ -437,6 +495,8 @@ class LogManager:
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
         del self._places[partition]
+        if self._cleaner is not None:
+            self._cleaner.forget(partition)
         place.directory.partition_count -= 1
         return target
 
@@ -600,6 +660,11 @@ class LogManager:
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         """See `engine.RecordLog.on_advance`. Under `ottla.flush.policy=os` that is within `begin_append`."""
         self._host.on_advance = callback
+
+
+def _note_unlooked(error: BaseException | None) -> None:
+    if error is not None:
+        _log.warning("a compacted log cannot be looked at: %s", error)
 
 
 def _note_kept(error: BaseException | None) -> None:

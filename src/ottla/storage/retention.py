@@ -67,9 +67,21 @@ def find_expired(
             excess_bytes -= segments[count].size_bytes
             count, reason = count + 1, "retention.bytes"
     if config.retention_ms >= 0:
-        while count < deletable and age_ms(segments[count], now_ms) > config.retention_ms:
-            count, reason = count + 1, "retention.ms"
+        old = _count_old(segments[count:deletable], config.retention_ms, now_ms)
+        if old:
+            count, reason = count + old, "retention.ms"
     return Expired(count, reason)
+
+
+def _count_old(segments: Sequence[SegmentFacts], retention_ms: int, now_ms: int) -> int:
+    """Return how many at the front are too old; those that compaction has emptied go with what follows them."""
+    count = 0
+    for index, segment in enumerate(segments):
+        if segment.size_bytes and age_ms(segment, now_ms) <= retention_ms:
+            break
+        if segment.size_bytes:
+            count = index + 1
+    return count
 
 
 def _count_deletable(segments: Sequence[SegmentFacts], high_watermark: int) -> int:

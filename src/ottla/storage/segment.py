@@ -134,15 +134,22 @@ class Segment:
     )
 
     def __init__(
-        self, filesystem: FileSystem, open_files: OpenFiles, directory: str, base_offset: int, config: LogConfig
+        self,
+        filesystem: FileSystem,
+        open_files: OpenFiles,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        ending: str = "",
     ) -> None:
+        """`ending` comes behind the names of all files, see `take_names`."""
         self.base_offset = base_offset
-        self.path = f"{directory}/{format_offset(base_offset)}"
-        self.file = SegmentFile(open_files, self.path + LOG_SUFFIX)
+        self.path = path = f"{directory}/{format_offset(base_offset)}"
+        self.file = SegmentFile(open_files, path + LOG_SUFFIX + ending)
         index_bytes = config.segment_index_bytes
-        self.offset_index = OffsetIndex(filesystem, self.path + OFFSET_INDEX_SUFFIX, base_offset, index_bytes)
-        self.time_index = TimeIndex(filesystem, self.path + TIME_INDEX_SUFFIX, base_offset, index_bytes)
-        self.txn_index = TransactionIndex(filesystem, self.path + TXN_INDEX_SUFFIX, base_offset)
+        self.offset_index = OffsetIndex(filesystem, path + OFFSET_INDEX_SUFFIX + ending, base_offset, index_bytes)
+        self.time_index = TimeIndex(filesystem, path + TIME_INDEX_SUFFIX + ending, base_offset, index_bytes)
+        self.txn_index = TransactionIndex(filesystem, path + TXN_INDEX_SUFFIX + ending, base_offset)
         self.size_bytes = 0
         self.next_offset = base_offset
         self.max_timestamp_ms = NO_TIMESTAMP_MS
@@ -216,6 +223,13 @@ class Segment:
         if self._has_indexes:
             self.offset_index.store()
             self.time_index.store()
+
+    def take_names(self, ending: str = "") -> None:
+        """Use from now on the names to which somebody renames, or has renamed, the files."""
+        self.file.path = self.path + LOG_SUFFIX + ending
+        self.offset_index.path = self.path + OFFSET_INDEX_SUFFIX + ending
+        self.time_index.path = self.path + TIME_INDEX_SUFFIX + ending
+        self.txn_index.path = self.path + TXN_INDEX_SUFFIX + ending
 
     def forget_tail(self) -> None:
         """Drop what is kept in memory about the last appended batches; headers are walked instead."""
