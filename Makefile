@@ -40,18 +40,18 @@ test: test-compiled test-pure ## run all unit tests on both builds; needs Python
 
 test-compiled: $(INSTALLED)
 	@if $(BIN)/python -c 'import sys; from ottla._build import build_kind; sys.exit(build_kind() != "compiled")'; then \
-		echo "ottla: unit tests on the compiled build" && $(BIN)/python -m pytest -q -n $(WORKERS); \
+		echo "ottla: unit tests on the compiled build" && $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10; \
 	else \
 		echo "ottla: no working C compiler, so there is no compiled build to test; only the pure build is tested"; \
 	fi
 
 test-pure: $(DEPENDENCIES)
 	@echo "ottla: unit tests on the pure build"
-	@PYTHONPATH=src $(BIN)/python -m pytest -q -n $(WORKERS)
+	@PYTHONPATH=src $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10
 
 interop: $(INSTALLED) ## run other people's clients against the broker; needs kcat, Java 17 and Maven beside Python
 	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
-	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true tests/interop
+	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 tests/interop
 
 lint: $(DEPENDENCIES) ## check style, types and who imports whom
 	$(BIN)/ruff check

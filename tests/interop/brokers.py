@@ -58,14 +58,21 @@ def is_open(host: str, port: int) -> bool:
         return probe.connect_ex((host, port)) == 0
 
 
-class _Process:
+class BrokerProcess:
     """What both brokers share: start, wait until ready, stop, show the log when something is wrong."""
+
+    address: str
 
     def __init__(self, folder: Path) -> None:
         self.data = folder / "data"
         self._log = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def printed(self) -> str:
+        """What it has said since its last start."""
+        return self._log.read_text(errors="replace")
 
     def command(self) -> list[str]:
         raise AssertionError("every broker says how it is started")
@@ -79,10 +86,10 @@ class _Process:
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not self.is_ready(self._log.read_text(errors="replace")):
+        while not self.is_ready(self.printed):
             code = _wait(self._process, POLL_S)
-            assert code is None, f"the broker ended with {code} before it was ready:\n{self._log.read_text()}"
-            assert time.monotonic() < deadline, f"not ready in {START_TIMEOUT_S} s:\n{self._log.read_text()}"
+            assert code is None, f"the broker ended with {code} before it was ready:\n{self.printed}"
+            assert time.monotonic() < deadline, f"not ready in {START_TIMEOUT_S} s:\n{self.printed}"
 
     def stop(self) -> None:
         process, self._process = self._process, None
@@ -92,7 +99,7 @@ class _Process:
         if _wait(process, STOP_TIMEOUT_S) is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            raise AssertionError(f"still running {STOP_TIMEOUT_S} s after SIGTERM:\n{self._log.read_text()}")
+            raise AssertionError(f"still running {STOP_TIMEOUT_S} s after SIGTERM:\n{self.printed}")
 
     def restart(self) -> None:
         self.stop()
@@ -107,7 +114,7 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
         return None
 
 
-class OttlaBroker(_Process):
+class OttlaBroker(BrokerProcess):
     """`ottla serve` as installed. The first start takes any port, later ones the same."""
 
     def __init__(self, folder: Path, *settings: str) -> None:
@@ -128,7 +135,7 @@ class OttlaBroker(_Process):
         return False
 
 
-class KafkaBroker(_Process):
+class KafkaBroker(BrokerProcess):
     """Apache Kafka 4.4 in one process."""
 
     def __init__(self, folder: Path, *settings: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
-from tests.interop.brokers import Broker, make_broker
+from tests.interop.brokers import Broker, BrokerProcess, make_broker
 from tests.interop.clients import CLIENTS, Client
+
+LOG_SHOWN = 8000
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +20,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     started.start()
     yield started
     started.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failed test what the brokers that it used had to say."""
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        for used in item.funcargs.values():
+            if isinstance(used, BrokerProcess):
+                report.sections.append((f"log of the broker at {used.address}", used.printed[-LOG_SHOWN:]))
+    return report
 
 
 @pytest.fixture

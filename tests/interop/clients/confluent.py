@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -56,7 +57,9 @@ class ConfluentClient(Client):
         consumer = self._consumer(topic, offset)
         try:
             rows: list[Row] = []
+            deadline = time.monotonic() + TIMEOUT_S
             while len(rows) < count:
+                assert time.monotonic() < deadline, f"{len(rows)} of {count} rows in {TIMEOUT_S} s"
                 rows += self._poll(consumer, count - len(rows))
             return rows
         finally:
