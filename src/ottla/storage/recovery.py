@@ -132,6 +132,7 @@ class _Loader:
             first_checked = self._first_from(point.recovery_point)
         elif self._segments:
             self._find_end(self._segments[-1])
+        self._make_missing_indexes(self._segments[:first_checked])
         self._load_producers(self._producers, first_checked)
         for segment in self._damaged_txn_indexes:
             if self._segments.index(segment) < first_checked:
@@ -139,7 +140,7 @@ class _Loader:
         self._check_from(first_checked)
         if not self._segments or self._segments[-1].next_offset < point.log_start_offset:
             self._start_at(point.log_start_offset)
-        log_end_offset = self._segments[-1].next_offset
+        log_end_offset = _rise_above_index(self._segments[-1])
         log_start_offset = max(point.log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_end(log_end_offset)
         log = PartitionLog(
@@ -165,11 +166,16 @@ class _Loader:
             segment.attach(self._host.filesystem.size(segment.file.path))
             if f"{format_offset(base_offset)}{TXN_INDEX_SUFFIX}" in self._names:
                 self._load_txn_index(segment)
-            if not {f"{format_offset(base_offset)}{suffix}" for suffix in _INDEX_SUFFIXES} <= self._names:
-                segment.load_indexes()  # makes what is missing
             self._segments.append(segment)
         for segment, following in zip(self._segments, self._segments[1:], strict=False):
             segment.next_offset = following.base_offset
+
+    def _make_missing_indexes(self, segments: list[Segment]) -> None:
+        """Index good segments anew whose index files are gone. Those that may be damaged get theirs when checked."""
+        for segment in segments:
+            names = {f"{format_offset(segment.base_offset)}{suffix}" for suffix in _INDEX_SUFFIXES}
+            if not names <= self._names:
+                segment.load_indexes()
 
     def _new_segment(self, base_offset: int) -> Segment:
         host = self._host
@@ -210,14 +216,20 @@ class _Loader:
         else:
             if self._epochs.entries or not any(segment.size_bytes for segment in self._segments):
                 return
-        for segment in self._segments:
-            file = segment.file.get()
-            for span in segment.batches_from(0):
-                if span.magic >= CURRENT_MAGIC:
-                    batch = RecordBatch(file.pread(HEADER_BYTES, span.position))
-                    if batch.partition_leader_epoch > self._epochs.latest_epoch:
-                        self._epochs.replay(batch.partition_leader_epoch, batch.base_offset)
+        try:
+            for segment in self._segments:
+                self._replay_epochs(segment)
+        except KafkaError as error:
+            _log.warning("%s: leader epochs are known up to where %s", self._partition, error)
         self._epochs.store()
+
+    def _replay_epochs(self, segment: Segment) -> None:
+        file = segment.file.get()
+        for span in segment.batches_from(0):
+            if span.magic >= CURRENT_MAGIC:
+                batch = RecordBatch(file.pread(HEADER_BYTES, span.position))
+                if batch.partition_leader_epoch > self._epochs.latest_epoch:
+                    self._epochs.replay(batch.partition_leader_epoch, batch.base_offset)
 
     def _first_from(self, recovery_point: int) -> int:
         """Return the slot of the first segment that may hold unchecked batches."""
@@ -295,6 +307,13 @@ class _Loader:
             segment.retire()
             for path in segment.paths():
                 self._host.filesystem.remove(path)
+
+
+def _rise_above_index(segment: Segment) -> int:
+    """Return the newest segment's end, raised where damage let offsets go back: its index takes rising ones only."""
+    if len(segment.offset_index):
+        segment.next_offset = max(segment.next_offset, segment.offset_index.last_offset + 1)
+    return segment.next_offset
 
 
 def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderEpochs) -> int:
