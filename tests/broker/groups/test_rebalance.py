@@ -104,14 +104,21 @@ def test_a_new_group_waits_no_longer_than_the_delay_when_nobody_comes() -> None:
         ({"session_timeout_ms": 999}, InvalidSessionTimeout),
         ({"session_timeout_ms": 1_800_001}, InvalidSessionTimeout),
         ({"member_id": "nobody"}, UnknownMemberId),
-        ({"protocols": []}, InconsistentGroupProtocol),
-        ({"protocol_type": ""}, InconsistentGroupProtocol),
     ],
 )
 def test_who_asks_wrongly_makes_no_group(bench: Bench, said: dict[str, object], error: type[KafkaError]) -> None:
     member = bench.member(**said).join()
     assert error_of(member.joined) is error
     assert (bench.states(), bench.store.records()) == ({}, [])
+
+
+@pytest.mark.parametrize("said", [{"protocols": []}, {"protocol_type": ""}])
+def test_who_speaks_no_protocol_leaves_an_empty_group(bench: Bench, said: dict[str, object]) -> None:
+    """As on Kafka, where it is cleared away with the next check of offsets."""
+    assert error_of(bench.member(**said).join().joined) is InconsistentGroupProtocol
+    assert bench.states() == {"g": "Empty"}
+    bench.advance(600)
+    assert bench.states() == {}
 
 
 def test_an_unknown_member_is_sent_away_from_a_group_that_is_there(bench: Bench) -> None:

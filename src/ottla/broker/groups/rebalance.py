@@ -150,10 +150,10 @@ class ClassicProtocol:
         if not self._has_room(group, request.member_id):
             group.remove(request.member_id)
             raise GroupMaxSizeReached
+        if found is None:
+            self._shard.commit([group.record({})])  # also where its first member is refused, as Kafka has it
         if not group.supports(request.protocol_type, request.protocols):
             raise InconsistentGroupProtocol
-        if found is None:
-            self._shard.commit([group.record({})])
         return self.find_or_create(request.group_id)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
