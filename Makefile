@@ -9,10 +9,14 @@ INSTALLED := $(VENV)/.installed
 WHEELS := build/wheels
 SOURCES := $(shell find src -name '*.py' -not -path '*/__pycache__/*' 2>/dev/null)
 WORKERS ?= 2
+FRANZ := .cache/interop/franz
+KAFKAJS := .cache/interop/js/node_modules/.package-lock.json
+FUZZ_SECONDS ?= 6
+MINUTES ?= 10
 SERVE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test test-compiled test-pure interop lint docs bench gate soak lock clean
+.PHONY: help serve build test test-compiled test-pure interop fuzz lint docs bench gate soak lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,9 +53,19 @@ test-pure: $(DEPENDENCIES)
 	@echo "ottla: unit tests on the pure build"
 	@PYTHONPATH=src $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10
 
-interop: $(INSTALLED) ## run other people's clients against the broker; needs kcat, Java 17 and Maven beside Python
+$(FRANZ): $(wildcard tests/interop/clients/go/*)
+	@mkdir -p $(@D) && cd tests/interop/clients/go && go build -mod=readonly -o $(CURDIR)/$@ .
+
+$(KAFKAJS): $(wildcard tests/interop/clients/js/package*.json)
+	@mkdir -p .cache/interop/js && cp tests/interop/clients/js/package*.json tests/interop/clients/js/.npmrc .cache/interop/js
+	@npm ci --silent --no-audit --no-fund --prefix .cache/interop/js && touch $@
+
+interop: $(INSTALLED) $(FRANZ) $(KAFKAJS) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
 	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
 	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 tests/interop
+
+fuzz: $(INSTALLED) ## feed damaged requests, batches and files for a minute (FUZZ_SECONDS=6 for each kind)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q tests/fuzz
 
 lint: $(DEPENDENCIES) ## check style, types and who imports whom
 	$(BIN)/ruff check
@@ -70,8 +84,9 @@ bench: $(INSTALLED) ## measure beside the C floor, Apache Kafka and a peer; writ
 gate: $(INSTALLED) ## check broker CPU per request and per GB against the C floor of the same run
 	$(BIN)/python -m benchmarks.gate
 
-soak: $(INSTALLED) ## run mixed load with restarts for a while (MINUTES=10) and check that nothing acknowledged is lost
-	$(BIN)/python -m benchmarks.soak
+soak: $(INSTALLED) ## kill the broker under load for a while (MINUTES=10), then fuzz for as long; nothing acknowledged may be lost
+	MINUTES=$(MINUTES) $(BIN)/python -m benchmarks.soak
+	$(MAKE) fuzz FUZZ_SECONDS=$$(($(MINUTES) * 6))
 
 lock: ## resolve pyproject.toml anew into the lock files
 	tools/lock

@@ -8,6 +8,7 @@ from tests.interop.clients.aiokafka_client import AiokafkaClient
 from tests.interop.clients.client import Acks, Client, Codec, Row
 from tests.interop.clients.confluent import ConfluentClient
 from tests.interop.clients.console import ConsoleClient
+from tests.interop.clients.franz import FranzClient
 from tests.interop.clients.kafka_python import KafkaPythonClient
 from tests.interop.clients.kcat import KcatClient
 
@@ -17,6 +18,7 @@ CLIENTS: Final[tuple[type[Client], ...]] = (
     AiokafkaClient,
     KcatClient,
     ConsoleClient,
+    FranzClient,
 )
 
 __all__ = ["CLIENTS", "Acks", "Client", "Codec", "Row"]
