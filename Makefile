@@ -65,7 +65,7 @@ interop: $(INSTALLED) $(FRANZ) $(KAFKAJS) ## run other people's clients against 
 	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 tests/interop
 
 fuzz: $(INSTALLED) ## feed damaged requests, batches and files for a minute (FUZZ_SECONDS=6 for each kind)
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q tests/fuzz
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q --timeout $$(($(FUZZ_SECONDS) + 120)) tests/fuzz
 
 lint: $(DEPENDENCIES) ## check style, types and who imports whom
 	$(BIN)/ruff check
