@@ -36,6 +36,12 @@ PURE: Final = ("**/__init__.py",)
 BUILDING_COMMANDS: Final = {"build", "build_ext", "bdist_wheel", "editable_wheel", "install", "develop"}
 PACKAGE: Final = Path("src/ottla")
 
+TYPE_CACHE: Final = Path("build/types")
+"""What mypyc would go on from. It forgets there which native attributes need a bit of their own (seen in 2.4.1), and a
+room that was compiled earlier then ends the next build; so each build begins without, and only C is kept."""
+C_FLAGS: Final = ("-fno-semantic-interposition",)
+"""Nobody replaces our functions at load time, so that calls between the files of a room can be direct."""
+
 
 def compiled_sources() -> list[str]:
     """Return the source files to compile, in a stable order."""
@@ -95,7 +101,11 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify
 
     announce(f"compiling {len(sources)} modules with mypyc")
-    made: Sequence[Any] = mypycify(sources, opt_level="2", debug_level="0", separate=libraries(sources))
+    shutil.rmtree(TYPE_CACHE, ignore_errors=True)
+    arguments = [f"--cache-dir={TYPE_CACHE}", *sources]
+    made: Sequence[Any] = mypycify(arguments, opt_level="2", debug_level="0", separate=libraries(sources))
+    for extension in made:
+        extension.extra_compile_args += C_FLAGS
     return list(made)
 
 
