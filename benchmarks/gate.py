@@ -3,7 +3,8 @@
     python -m benchmarks.gate
 
 CPU per GB on the two large produce loads and per request on single records may be so many times the floor's. Both run
-one after the other with the same bytes. A cell that fails is measured once more, both systems anew, before it counts.
+beside each other and are measured by turns with the same bytes; the best of each counts, since whatever else the
+machine does can only add to it. A cell that fails is measured a few times more before it counts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,8 +23,10 @@ from benchmarks.processes import find_free_port, running
 from benchmarks.systems import SYSTEMS, System, Unavailable, prepare_loadgen
 
 WARM_SECONDS: Final = 2.0
-MEGABYTES: Final = 512
-TRIES: Final = 2
+MEGABYTES: Final = 256
+ROUNDS: Final = 3
+MOST_ROUNDS: Final = 8
+TOPIC: Final = "gate"
 FLOOR: Final = "floor"
 BROKER: Final = "ottla-os"
 
@@ -44,33 +48,47 @@ GATES: Final = (
 )
 
 
-def measure(system: System, loadgen: Path, gate: Gate) -> float:
-    """Start the system, warm it up, and return the gate's figure. Raises `LoadFailed`."""
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A system that runs and is warm."""
+
+    target: Target
+    gate: Gate
+
+    def measure(self) -> float:
+        """Measure once. Raises `LoadFailed`."""
+        return self.gate.figure(self.gate.load.run(self.target, TOPIC, megabytes=MEGABYTES, warm_seconds=0))
+
+
+@contextmanager
+def contestant(system: System, loadgen: Path, gate: Gate) -> Iterator[Contestant]:
+    """Start a system and warm it up. Raises `LoadFailed`."""
     with tempfile.TemporaryDirectory(prefix=f"gate-{system.name}-") as folder:
         port = find_free_port(system.ports)
         with running(system.command(Path(folder), port), Path(folder) / "log") as server:
             target = Target(loadgen, f"127.0.0.1:{port}", server)
             target.call("ready", topic="ready", timeout=20)
-            gate.load.create(target, "gate")
-            return gate.figure(gate.load.run(target, "gate", megabytes=MEGABYTES, warm_seconds=WARM_SECONDS))
+            gate.load.create(target, TOPIC)
+            gate.load.run(target, TOPIC, megabytes=MEGABYTES, warm_seconds=WARM_SECONDS)
+            yield Contestant(target, gate)
 
 
 def passes(gate: Gate, loadgen: Path) -> bool:
-    """Measure both systems, print a line, and return whether the limit holds; the second try decides."""
-    for attempt in range(1, TRIES + 1):
-        floor = measure(SYSTEMS[FLOOR], loadgen, gate)
-        broker = measure(SYSTEMS[BROKER], loadgen, gate)
-        times = broker / floor
-        holds = times <= gate.limit
-        verdict = "ok" if holds else f"above the limit, try {attempt} of {TRIES}"
-        print(
-            f"gate: {gate.load.name}: {broker:.2f} {gate.unit}, floor {floor:.2f},"
-            f" {times:.2f} times (limit {gate.limit:g}): {verdict}",
-            flush=True,
-        )
-        if holds:
-            return True
-    return False
+    """Measure both systems by turns, print a line, and return whether the limit holds for the best of each."""
+    floors: list[float] = []
+    brokers: list[float] = []
+    with contestant(SYSTEMS[FLOOR], loadgen, gate) as floor, contestant(SYSTEMS[BROKER], loadgen, gate) as broker:
+        while len(floors) < ROUNDS or (min(brokers) > gate.limit * min(floors) and len(floors) < MOST_ROUNDS):
+            floors.append(floor.measure())
+            brokers.append(broker.measure())
+    times = min(brokers) / min(floors)
+    holds = times <= gate.limit
+    print(
+        f"gate: {gate.load.name}: {min(brokers):.2f} {gate.unit}, floor {min(floors):.2f}, {times:.2f} times"
+        f" (limit {gate.limit:g}, best of {len(floors)}): {'ok' if holds else 'ABOVE THE LIMIT'}",
+        flush=True,
+    )
+    return holds
 
 
 def main() -> None:
