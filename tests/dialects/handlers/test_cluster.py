@@ -166,7 +166,9 @@ def test_a_producer_id_is_refused_as_by_kafka(bench: Bench, request_: InitProduc
         (9, "g", 6, INVALID_REQUEST),
     ],
 )
-def test_nobody_coordinates_transactions_and_share_groups_yet(bench: Bench, key_type: int, key: str, version: int, code: int) -> None:
+def test_nobody_coordinates_transactions_and_share_groups_yet(
+    bench: Bench, key_type: int, key: str, version: int, code: int
+) -> None:
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     (row,) = bench.ask(find_coordinator, request, version).coordinators
     assert (row.key, row.error_code, row.node_id, row.host, row.port) == (key, code, -1, "", -1)
