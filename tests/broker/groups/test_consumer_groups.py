@@ -153,6 +153,27 @@ def test_the_assignor_that_most_want_is_used(bench: ConsumerBench) -> None:
     assert bench.coordinator.describe_consumer("g").assignor_name == "uniform"
 
 
+def test_another_assignor_is_a_new_epoch(bench: ConsumerBench) -> None:
+    member = bench.consumer("a", "t").join()
+    assert member.send(server_assignor="uniform").answer.member_epoch == 2  # it was that already
+
+    assert member.send(server_assignor="range").answer.member_epoch == 3
+
+
+def test_a_member_that_has_more_to_give_up_stays_in_its_epoch(bench: ConsumerBench) -> None:
+    first = bench.consumer("a", "t").join()
+    bench.consumer("b", "t").join()
+    first.send(owned=first.owned)
+    bench.consumer("c", "t").join()
+    bench.consumer("d", "t").join()
+
+    first.beat()
+    assert (first.epoch, first.reads("t")) == (2, [0])
+    first.beat()
+
+    assert first.epoch == 5
+
+
 def test_without_the_feature_nobody_joins() -> None:
     bench = ConsumerBench(group_coordinator_rebalance_protocols="classic")
     bench.topic("t", 1)
@@ -269,6 +290,18 @@ def test_a_pattern_that_nobody_has_any_more_is_forgotten(bench: ConsumerBench) -
     bench.beat(member)
 
     assert (bench.consumer_group().patterns, member.owned) == ({}, frozenset())
+
+
+def test_another_pattern_takes_away_what_it_does_not_match(bench: ConsumerBench) -> None:
+    bench.topic("u", 1)
+    member = bench.consumer("a", pattern="t").join()
+    bench.beat(member)
+
+    member.send(subscribed_pattern="u", owned=member.owned)
+    assert member.owned == frozenset()
+    bench.beat(member)
+
+    assert (member.reads("t"), member.reads("u")) == ([], [0])
 
 
 def test_a_pattern_that_is_none_is_refused(bench: ConsumerBench) -> None:
@@ -413,11 +446,14 @@ def test_a_commit_of_an_earlier_epoch_is_good_for_partitions_that_were_kept(benc
     first, second = pair(bench)
     assert first.epoch == 3
 
-    kept, never_had = commit(bench, first.claim._replace(epoch=2), 0, 3)
-
-    assert kept is None
-    assert isinstance(never_had, StaleMemberEpoch)
-    assert isinstance(commit(bench, second.claim._replace(epoch=1), 2)[0], StaleMemberEpoch)
+    assert commit(bench, first.claim._replace(epoch=2), 0, 1) == [None, None]
+    for claim, partitions in [
+        (first.claim._replace(epoch=2), (0, 3)),
+        (first.claim._replace(epoch=1), (0,)),
+        (second.claim._replace(epoch=2), (2,)),
+    ]:
+        with pytest.raises(StaleMemberEpoch):
+            commit(bench, claim, *partitions)
 
 
 def test_members_read_offsets_in_their_epoch_and_others_without_one(bench: ConsumerBench) -> None:

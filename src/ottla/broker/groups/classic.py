@@ -227,7 +227,7 @@ class ClassicGroup:
         if not is_transactional and self.state is ClassicState.COMPLETING_REBALANCE:
             raise RebalanceInProgress
 
-    def check_partition_commit(self, claim: MemberClaim, partition: TopicIdPartition) -> None:
+    def check_committed_partitions(self, claim: MemberClaim, partitions: Iterable[TopicIdPartition]) -> None:
         """Who may commit may do so for any partition: the broker does not know assignments."""
 
     def check_offset_fetch(self, claim: MemberClaim) -> None:

@@ -52,6 +52,7 @@ PROTOCOL_TYPE: Final = "consumer"
 FIRST_EPOCH: Final = 1
 """Of a group that was never written: a member of an epoch that is not 0 is one that has joined."""
 NEVER: Final = 0
+UNKNOWN_VERSION: Final = -1
 VALUE_VERSION: Final = 0
 
 GROUP_KEYS: Final[tuple[type[Message], ...]] = (
@@ -92,7 +93,7 @@ class ConsumerGroup:
     """Who has a partition, or has not given it up yet."""
     patterns: dict[str, MatchedTopics] = field(default_factory=dict)
     """What the patterns of members matched."""
-    hashed_version: int = -1
+    hashed_version: int = UNKNOWN_VERSION
     """The version of the metadata that `metadata_hash` was last compared with. Not stored."""
 
     # -- what every group is --------------------------------------------------------------------------------------
@@ -139,10 +140,12 @@ class ConsumerGroup:
         if claim.epoch > member.member_epoch:
             raise StaleMemberEpoch(f"member {claim.member_id} has not reached epoch {claim.epoch}")
 
-    def check_partition_commit(self, claim: MemberClaim, partition: TopicIdPartition) -> None:
-        """Raise `StaleMemberEpoch` for a commit of an earlier epoch, unless the partition was its all the time."""
+    def check_committed_partitions(self, claim: MemberClaim, partitions: Iterable[TopicIdPartition]) -> None:
+        """Raise `StaleMemberEpoch` for a commit of an earlier epoch, unless the partitions were its all the time."""
         member = self.members.get(claim.member_id)
-        if member is not None and claim.epoch < member.member_epoch and not member.may_commit(partition, claim.epoch):
+        if member is None or claim.epoch >= member.member_epoch:
+            return
+        if not all(member.may_commit(partition, claim.epoch) for partition in partitions):
             raise StaleMemberEpoch(f"member {claim.member_id} is in epoch {member.member_epoch}, not {claim.epoch}")
 
     def check_offset_fetch(self, claim: MemberClaim) -> None:

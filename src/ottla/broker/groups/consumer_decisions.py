@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ottla.broker.groups.assignors import ASSIGNORS, AssignableMember, TopicIdPartition
-from ottla.broker.groups.consumer import NEVER, ConsumerGroup
+from ottla.broker.groups.consumer import NEVER, UNKNOWN_VERSION, ConsumerGroup
 from ottla.broker.groups.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
 from ottla.broker.groups.consumer_requests import Heartbeat
 from ottla.broker.groups.group_topics import GroupTopics
@@ -106,12 +106,16 @@ def advance(
     has_new_pattern = said.subscribed_pattern != before.subscribed_pattern
     if has_new_pattern:
         _check_new_pattern(draft.group, said.subscribed_pattern)
+    default = around.assignors[0]
+    assignor = draft.group.choose_assignor(default)
     if said != before or said.member_id not in draft.group.members:
         draft.apply(said.subscription_record(draft.group.group_id))
     if has_new_pattern:
         _drop_unused_patterns(draft)
     is_pattern_known = not said.subscribed_pattern or said.subscribed_pattern in draft.group.patterns
-    maybe_raise_epoch(draft, around.topics, is_due=has_new_names or (has_new_pattern and is_pattern_known))
+    has_new_topics = has_new_names or (has_new_pattern and is_pattern_known)
+    has_new_assignor = draft.group.choose_assignor(default) != assignor
+    maybe_raise_epoch(draft, around.topics, is_due=has_new_topics or has_new_assignor)
     _maybe_assign(draft, around)
     return _reconcile(draft, said, owned, around, is_changed=has_new_names or has_new_pattern)
 
@@ -190,6 +194,7 @@ def decide_patterns(draft: Draft, topics: GroupTopics, matched_version: int, now
         found = MatchedTopics(match_topics(pattern, names), matched_version, now_ms)
         is_due = is_due or found.topics != (frozenset() if known is None else known.topics)
         draft.apply(found.record(draft.group.group_id, pattern))
+    draft.group.hashed_version = UNKNOWN_VERSION  # a pattern that was dropped before may have changed what is wanted
     maybe_raise_epoch(draft, topics, is_due=is_due)
 
 
@@ -259,7 +264,8 @@ def _reconcile(
         Surroundings(
             owned=owned,
             is_held=group.holders.__contains__,
-            wanted=_wanted(group, said, around.topics) if is_changed else None,
+            wanted=_wanted(group, said, around.topics),
+            has_changed_its_mind=is_changed,
         ),
     )
     if following != said:

@@ -7,6 +7,7 @@ Offsets, listing, deletion and expiry work on any `Group`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -61,8 +62,8 @@ class Group(Protocol):
     def check_offset_commit(self, claim: MemberClaim, *, is_transactional: bool) -> None:
         """Raise what keeps this somebody from committing offsets now."""
 
-    def check_partition_commit(self, claim: MemberClaim, partition: TopicIdPartition) -> None:
-        """Raise what keeps this somebody from committing for one partition, when it may for others."""
+    def check_committed_partitions(self, claim: MemberClaim, partitions: Iterable[TopicIdPartition]) -> None:
+        """Raise what keeps this somebody from committing for these partitions, all of them or none."""
 
     def check_offset_fetch(self, claim: MemberClaim) -> None:
         """Raise what keeps this somebody from reading offsets now."""

@@ -66,11 +66,14 @@ class OffsetCommits:
         group = self._shard.groups.get(group_id)
         if group is not None:
             group.check_offset_commit(claim, is_transactional=False)
+            group.check_committed_partitions(claim, [_with_id(one) for one in offsets])
             group.touch(claim.member_id)
         elif claim.epoch >= 0:
             raise GroupIdNotFound(f"there is no group {group_id}")
         max_metadata_bytes = self._services.integer("offset.metadata.max.bytes")
-        outcomes = [_refusal(group, claim, one, max_metadata_bytes) for one in offsets]
+        outcomes: Outcomes = [
+            OffsetMetadataTooLarge() if len(one.metadata) > max_metadata_bytes else None for one in offsets
+        ]
         now_ms = self._services.clock.wall_ms()
         self._commit(
             [
@@ -167,16 +170,5 @@ class OffsetCommits:
             _log.exception("records of groups are not stored", extra={"shard": str(self._shard.shard)})
 
 
-def _refusal(
-    group: Group | None, claim: MemberClaim, offset: OffsetToCommit, max_metadata_bytes: int
-) -> KafkaError | None:
-    """Return what keeps one offset of a request from being stored."""
-    if len(offset.metadata) > max_metadata_bytes:
-        return OffsetMetadataTooLarge()
-    if group is None:
-        return None
-    try:
-        group.check_partition_commit(claim, TopicIdPartition(TopicId(offset.topic_id), offset.partition.partition))
-    except KafkaError as error:
-        return error
-    return None
+def _with_id(offset: OffsetToCommit) -> TopicIdPartition:
+    return TopicIdPartition(TopicId(offset.topic_id), offset.partition.partition)

@@ -35,8 +35,10 @@ class Surroundings(NamedTuple):
     """What the member reports to own; None when it did not say."""
     is_held: Callable[[TopicIdPartition], bool]
     """Whether any member has a partition, this one included."""
-    wanted: AbstractSet[TopicId] | None
-    """The topics that the member wants now, where that has just changed."""
+    wanted: AbstractSet[TopicId]
+    """The topics that the member wants now. Its target may be from before it changed its mind."""
+    has_changed_its_mind: bool = False
+    """True where the member has just said that it wants other topics."""
 
 
 def reconcile(member: ConsumerMember, target: Target, around: Surroundings) -> ConsumerMember:
@@ -45,14 +47,13 @@ def reconcile(member: ConsumerMember, target: Target, around: Surroundings) -> C
         case MemberState.STABLE:
             if member.member_epoch != target.epoch:
                 return _step(member, member.member_epoch, target, around)
-            return member if around.wanted is None else _give_up_unwanted(member, around)
+            return _give_up_unwanted(member, around) if around.has_changed_its_mind else member
         case MemberState.UNREVOKED_PARTITIONS:
-            if around.wanted is not None:
+            if around.has_changed_its_mind:
                 member = _give_up_unwanted(member, around)
             if _owns_any(member.pending_revocation, around):
                 return member
-            # What it gave up is free now. The target may have moved on meanwhile and ask for more.
-            return _step(member, member.member_epoch + 1, target, around)
+            return _step(member, member.member_epoch, target, around)  # the target may have moved on meanwhile
         case MemberState.UNRELEASED_PARTITIONS:
             return _step(member, member.member_epoch, target, around)
         case MemberState.UNKNOWN:
@@ -60,9 +61,7 @@ def reconcile(member: ConsumerMember, target: Target, around: Surroundings) -> C
 
 
 def _step(member: ConsumerMember, epoch: int, target: Target, around: Surroundings) -> ConsumerMember:
-    wanted = target.partitions
-    if around.wanted is not None:
-        wanted = frozenset(partition for partition in wanted if partition.topic_id in around.wanted)
+    wanted = frozenset(partition for partition in target.partitions if partition.topic_id in around.wanted)
     kept = {partition: since for partition, since in member.assigned.items() if partition in wanted}
     surplus = {partition: since for partition, since in member.assigned.items() if partition not in wanted}
     if surplus and _owns_any(surplus, around):
@@ -90,7 +89,6 @@ def _owns_any(partitions: Epochs, around: Surroundings) -> bool:
 
 def _give_up_unwanted(member: ConsumerMember, around: Surroundings) -> ConsumerMember:
     """Take away partitions of topics that the member has just ceased to want, before there is a new target."""
-    assert around.wanted is not None
     kept = {partition: since for partition, since in member.assigned.items() if partition.topic_id in around.wanted}
     if len(kept) == len(member.assigned):
         return member
