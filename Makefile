@@ -11,6 +11,8 @@ SOURCES := $(shell find src -name '*.py' -not -path '*/__pycache__/*' 2>/dev/nul
 WORKERS ?= 2
 FRANZ := .cache/interop/franz
 KAFKAJS := .cache/interop/js/node_modules/.package-lock.json
+PROZESS := .cache/interop/prozess/node_modules/.package-lock.json
+JAFKA := .cache/interop/jafka/classes/JafkaClient.class
 FUZZ_SECONDS ?= 6
 MINUTES ?= 10
 SERVE ?=
@@ -60,7 +62,16 @@ $(KAFKAJS): $(wildcard tests/interop/clients/js/package*.json)
 	@mkdir -p .cache/interop/js && cp tests/interop/clients/js/package*.json tests/interop/clients/js/.npmrc .cache/interop/js
 	@npm ci --silent --no-audit --no-fund --prefix .cache/interop/js && touch $@
 
-interop: $(INSTALLED) $(FRANZ) $(KAFKAJS) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
+$(PROZESS): $(wildcard tests/interop/clients/prozess/package*.json)
+	@mkdir -p .cache/interop/prozess
+	@cp tests/interop/clients/prozess/package*.json tests/interop/clients/prozess/.npmrc .cache/interop/prozess
+	@npm ci --silent --no-audit --no-fund --prefix .cache/interop/prozess && touch $@
+
+$(JAFKA): $(wildcard tests/interop/clients/jafka/*)
+	@mvn -q -B -f tests/interop/clients/jafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.cache/interop/jafka/lib
+	@javac -cp ".cache/interop/jafka/lib/*" -d .cache/interop/jafka/classes tests/interop/clients/jafka/JafkaClient.java
+
+interop: $(INSTALLED) $(FRANZ) $(KAFKAJS) $(PROZESS) $(JAFKA) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
 	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
 	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 tests/interop
 
