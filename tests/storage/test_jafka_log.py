@@ -180,3 +180,27 @@ def test_spare_segments_go_by_size(tmp_path: Path) -> None:
     assert segments(tmp_path) == {400: 400, 800: 400, 1200: 0}
     log.sweep()
     assert segments(tmp_path) == {400: 400, 800: 400, 1200: 0}
+
+
+def test_a_log_that_is_closed_while_it_syncs_loses_nothing(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    log = open_log(tmp_path, JafkaLogSettings(flush_messages=1), offload=offload)
+    append(log, 2)
+    log.close()
+    offload.run_all()
+    assert open_log(tmp_path).readable_end == 200
+
+
+def test_flushes_are_remembered_as_long_as_they_tell_something(tmp_path: Path) -> None:
+    clock = ManualClock(wall_ms=0)
+    log = open_log(tmp_path, SMALL, clock=clock)
+    for _ in range(42):
+        clock.advance(1)
+        append(log)
+    before = log.positions_before(22_000, 3)
+    assert before == [1600, 1200, 800]
+    log.close()
+    again = open_log(tmp_path, SMALL, clock=clock)
+    assert (tmp_path / "jafka.positions").stat().st_size <= 24 * 12
+    assert again.positions_before(22_000, 3) == before
+    assert (again.readable_end, again.next_kafka_offset) == (4200, 42)

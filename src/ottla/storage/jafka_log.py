@@ -99,22 +99,27 @@ class JafkaLog:
         self._settings = settings
         self._unflushed = 0
         self._is_flushing = False
-        self._entries, positions = self._read_positions()
-        self._positions = positions
+        self._is_closed = False
+        self._positions = filesystem.open(self._positions_path, create=True)
+        self._entries = self._read_positions()
         self._segments = self._open_segments()
         if not self._entries:
             self._enter(Flushed(self._segments[-1].end, kafka_offset, clock.wall_ms()))
         self._cut_unflushed()
+        self._forget_old_entries()
         self.next_kafka_offset = self._entries[-1].kafka_offset
         """The record of the Kafka log that is to come next."""
 
-    def _read_positions(self) -> tuple[list[Flushed], File]:
-        file = self._filesystem.open(f"{self._directory}/{POSITIONS_NAME}", create=True)
-        data = file.pread(file.size(), 0)
+    @property
+    def _positions_path(self) -> str:
+        return f"{self._directory}/{POSITIONS_NAME}"
+
+    def _read_positions(self) -> list[Flushed]:
+        data = self._positions.pread(self._positions.size(), 0)
         whole = len(data) - len(data) % _ENTRY.size
         if whole < len(data):
-            file.truncate(whole)
-        return [Flushed(*entry) for entry in _ENTRY.iter_unpack(data[:whole])], file
+            self._positions.truncate(whole)
+        return [Flushed(*entry) for entry in _ENTRY.iter_unpack(data[:whole])]
 
     def _open_segments(self) -> list[_Segment]:
         names = sorted(name for name in self._filesystem.list(self._directory) if name.endswith(SUFFIX))
@@ -143,6 +148,16 @@ class JafkaLog:
             raise KafkaStorageError(f"{last.path} goes from {last.start} to {last.end}, and the log ends at {end}")
         last.file.truncate(end - last.start)
         last.size = end - last.start
+
+    def _forget_old_entries(self) -> None:
+        """Keep of the entries those that tell a segment's age, and the last one; write them anew if that is few."""
+        covering = {self._covering_entry(segment.end) for segment in self._segments}
+        kept = sorted({*covering, self._entries[-1]})
+        if 2 * len(kept) < len(self._entries):
+            self._positions.close()
+            self._filesystem.replace(self._positions_path, b"".join(_ENTRY.pack(*entry) for entry in kept))
+            self._positions = self._filesystem.open(self._positions_path)
+        self._entries = kept
 
     # -- appending ------------------------------------------------------------------------------------------------
 
@@ -195,6 +210,8 @@ class JafkaLog:
 
     def _synced(self, reached: Flushed, error: BaseException | None) -> None:
         self._is_flushing = False
+        if self._is_closed:
+            return
         if error is None:
             self._enter(reached)
             if self._unflushed >= self._settings.flush_messages:
@@ -204,6 +221,8 @@ class JafkaLog:
 
     def _enter(self, reached: Flushed) -> None:
         self._positions.append(_ENTRY.pack(*reached))
+        if len(self._entries) > 1 and self._entries[-2].position >= self._segments[-1].start:
+            self._entries.pop()  # it covers no segment's end
         self._entries.append(reached)
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -228,9 +247,12 @@ class JafkaLog:
         return found[:max_count]
 
     def _age_of(self, segment: _Segment) -> int:
-        """When the segment was flushed last."""
-        within = [entry for entry in self._entries if segment.start < entry.position <= segment.end]
-        return within[-1].time_ms if within else self._entries[0].time_ms
+        """When the segment was flushed to its end."""
+        return self._covering_entry(segment.end).time_ms
+
+    def _covering_entry(self, position: int) -> Flushed:
+        """The first flush that reached a position, the last one where none did yet."""
+        return next((entry for entry in self._entries if entry.position >= position), self._entries[-1])
 
     # -- retention ------------------------------------------------------------------------------------------------
 
@@ -256,7 +278,8 @@ class JafkaLog:
 
     def close(self) -> None:
         """Make all of it readable for the next start, and close the files."""
-        if self._unflushed and not self._is_flushing:
+        self._is_closed = True
+        if self._unflushed or self._is_flushing:
             if self._settings.is_synced:
                 _sync_all([segment.file for segment in self._segments])()
             self._enter(Flushed(self.end, self.next_kafka_offset, self._clock.wall_ms()))
