@@ -6,15 +6,19 @@ import pytest
 
 from ottla.broker.groups.classic import ClassicState
 from ottla.broker.groups.consumer import ConsumerState
+from ottla.broker.groups.group import MemberClaim
+from ottla.broker.groups.offsets import OffsetToCommit
 from ottla.errors import (
     FencedInstanceId,
     GroupIdNotFound,
     IllegalGeneration,
     InconsistentGroupProtocol,
+    KafkaError,
     MemberIdRequired,
     RebalanceInProgress,
     UnknownMemberId,
 )
+from ottla.model import TopicPartition
 from ottla.protocol.internal.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
@@ -56,6 +60,13 @@ def classic_pair(bench: ConsumerBench) -> tuple[Member, Member]:
     leader.sync(**{leader.member_id: assignment(0, 1), follower.member_id: assignment(2, 3)})
     follower.sync()
     return leader, follower
+
+
+def commit(bench: ConsumerBench, claim: MemberClaim, partition: int) -> list[KafkaError | None]:
+    answers: list[KafkaError | None] = []
+    offset = OffsetToCommit(TopicPartition("t", partition), 7, -1, "", bench.topic_ids["t"])
+    bench.coordinator.commit_offsets("g", claim, [offset], answers.extend)
+    return answers
 
 
 def rejoin(member: Member, *owned: int) -> Member:
@@ -142,18 +153,20 @@ def test_the_last_new_member_to_go_turns_the_group_back(bench: ConsumerBench) ->
     newcomer = bench.consumer("n", "t").join()
     rejoin(first, 0, 1)
     rejoin(second, 2, 3)
+    epoch = bench.consumer_group().group_epoch
 
     newcomer.leave()
 
     group = bench.group()
+    assert group.generation_id == epoch
+    assert bench.restarted().group().generation_id == epoch
     assert group.state is ClassicState.PREPARING_REBALANCE
     assert set(group.members) == {first.member_id, second.member_id}
     assert isinstance(first.heartbeat(), RebalanceInProgress | IllegalGeneration)
     first.join()
     second.join()
     bench.advance(0)
-    assert first.joined.generation_id == second.joined.generation_id == group.generation_id
-    assert bench.restarted().group().generation_id <= group.generation_id
+    assert first.joined.generation_id == second.joined.generation_id == epoch + 1
 
 
 def test_a_session_that_is_over_turns_the_group_back_too(bench: ConsumerBench) -> None:
@@ -232,6 +245,31 @@ def test_a_static_classic_member_takes_its_place_back(bench: ConsumerBench) -> N
     assert returned.member_id != member.member_id
     assert bench.consumer_group().group_epoch == epoch
     assert isinstance(member.heartbeat(), FencedInstanceId)
+
+
+def test_a_static_classic_member_that_replaces_the_last_new_one_turns_the_group_back(bench: ConsumerBench) -> None:
+    """Nothing moves, so nobody has to rebalance."""
+    bench.consumer("n", "t", instance_id="i").join().leave(-2)
+
+    returned = rejoin(bench.member(instance_id="i"))
+
+    assert returned.joined.generation_id == 2
+    assert bench.group().state is ClassicState.STABLE
+    assert assigned(returned) == [0, 1, 2, 3]
+
+
+def test_classic_members_commit_in_their_generation_and_late_for_what_they_kept(bench: ConsumerBench) -> None:
+    first, _ = classic_pair(bench)
+    bench.consumer("n", "t").join()
+    rejoin(first, 0, 1)
+    claim = first.claim
+
+    assert claim.epoch == 2
+    assert commit(bench, claim, 0) == [None]
+    assert commit(bench, claim._replace(epoch=1), 0) == [None]
+    for wrong, partition in ((claim._replace(epoch=3), 0), (claim._replace(epoch=1), 3)):
+        with pytest.raises(IllegalGeneration):
+            commit(bench, wrong, partition)
 
 
 def test_who_does_not_ask_for_its_assignment_or_rejoin_is_removed(bench: ConsumerBench) -> None:

@@ -91,9 +91,9 @@ class ClassicMembers:
             classic=ClassicMember(request.session_timeout_ms, tuple(request.protocols)),
         )
         member = advance(draft, before, said, owned_partitions(subscription, around.topics), around)
-        self._consumer.commit(draft)
-        self._expect_sync(group.group_id, member)
-        self._consumer.maybe_downgrade(group)
+        if self._consumer.maybe_downgrade(draft) is None:
+            self._consumer.commit(draft)
+            self._expect_sync(group.group_id, member)
         return JoinOutcome(
             member_id=member.member_id,
             generation_id=member.member_epoch,

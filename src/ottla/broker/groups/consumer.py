@@ -24,6 +24,7 @@ from ottla.broker.groups.topic_patterns import MatchedTopics, pattern_key
 from ottla.errors import (
     FencedInstanceId,
     IllegalGeneration,
+    KafkaError,
     NonEmptyGroup,
     StaleMemberEpoch,
     UnknownMemberId,
@@ -135,18 +136,16 @@ class ConsumerGroup:
         member = self.get_member(claim.member_id)
         if member.classic is None and not is_transactional and not claim.knows_member_epochs:
             raise UnsupportedVersion("a member of a consumer group commits with its member epoch")
-        if member.classic is not None and claim.epoch != member.member_epoch:
-            raise IllegalGeneration
         if claim.epoch > member.member_epoch:
-            raise StaleMemberEpoch(f"member {claim.member_id} has not reached epoch {claim.epoch}")
+            raise _stale(member, claim.epoch)
 
     def check_committed_partitions(self, claim: MemberClaim, partitions: Iterable[TopicIdPartition]) -> None:
-        """Raise `StaleMemberEpoch` for a commit of an earlier epoch, unless the partitions were its all the time."""
+        """Raise what a commit of an earlier epoch is refused with, unless the partitions were its all the time."""
         member = self.members.get(claim.member_id)
         if member is None or claim.epoch >= member.member_epoch:
             return
         if not all(member.may_commit(partition, claim.epoch) for partition in partitions):
-            raise StaleMemberEpoch(f"member {claim.member_id} is in epoch {member.member_epoch}, not {claim.epoch}")
+            raise _stale(member, claim.epoch)
 
     def check_offset_fetch(self, claim: MemberClaim) -> None:
         """Raise what keeps a member from reading offsets; who does not say to be one may."""
@@ -154,7 +153,7 @@ class ConsumerGroup:
             return
         member = self.get_member(claim.member_id)
         if claim.epoch != member.member_epoch:
-            raise StaleMemberEpoch if member.classic is None else IllegalGeneration
+            raise _stale(member, claim.epoch)
 
     def check_offset_delete(self) -> None:
         """What members read is known, so that each topic is decided on its own."""
@@ -372,6 +371,12 @@ class ConsumerGroup:
 
     def target_of(self, member_id: str) -> Assignment:
         return self.targets.get(member_id, NO_PARTITIONS)
+
+
+def _stale(member: ConsumerMember, epoch: int) -> KafkaError:
+    """Return what a member is told that says to be in another epoch than it is: what its protocol knows."""
+    kind = StaleMemberEpoch if member.classic is None else IllegalGeneration
+    return kind(f"member {member.member_id} is in epoch {member.member_epoch}, not {epoch}")
 
 
 def _tombstones(*keys: Message) -> list[CoordinatorRecord]:

@@ -276,11 +276,15 @@ def _reconcile(
 # -- members go -------------------------------------------------------------------------------------------------------
 
 
-def decide_removal(draft: Draft, member_ids: Iterable[str], topics: GroupTopics) -> None:
-    """Remove members, whose partitions are free at once. A group that nobody is left in is as if it were assigned."""
+def remove_members(draft: Draft, member_ids: Iterable[str]) -> None:
+    """Take members out; what becomes of the group then is for the caller to decide."""
     for member_id in member_ids:
         draft.apply(*draft.group.member_tombstones(member_id))
     _drop_unused_patterns(draft)
+
+
+def decide_after_removal(draft: Draft, topics: GroupTopics) -> None:
+    """Members have gone, and their partitions are free. A group that nobody is left in is as if it were assigned."""
     maybe_raise_epoch(draft, topics, is_due=True)
     group = draft.group
     if group.is_empty:

@@ -23,10 +23,11 @@ from ottla.broker.groups.consumer import GROUP_KEYS, NEVER, ConsumerGroup
 from ottla.broker.groups.consumer_decisions import (
     Circumstances,
     Draft,
+    decide_after_removal,
     decide_heartbeat,
     decide_patterns,
-    decide_removal,
     decide_static_leave,
+    remove_members,
 )
 from ottla.broker.groups.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, ConsumerMember, MemberState
 from ottla.broker.groups.consumer_requests import Heartbeat, HeartbeatOutcome, HeartbeatReply
@@ -182,21 +183,26 @@ class ConsumerProtocol:
         return HeartbeatOutcome(member_id=beat.member_id, member_epoch=beat.member_epoch)
 
     def remove(self, group: ConsumerGroup, member_ids: Iterable[str]) -> None:
-        """Take members out. A group that only classic members are left in becomes a classic group again."""
+        """Take members out. A group that only classic members are left in becomes a classic group and rebalances."""
         draft = Draft(group)
-        decide_removal(draft, member_ids, self.topics)
-        self.commit(draft)
-        self.maybe_downgrade(group)
+        remove_members(draft, member_ids)
+        classic = self.maybe_downgrade(draft)
+        if classic is None:
+            decide_after_removal(draft, self.topics)
+            self.commit(draft)
+        elif classic.can_rebalance():
+            self._classic.prepare_rebalance(classic, "the last member of the new protocol has gone")
 
-    def maybe_downgrade(self, group: ConsumerGroup) -> None:
-        """Make a group a classic one, and have its members rebalance, when they all speak that protocol."""
+    def maybe_downgrade(self, draft: Draft) -> ClassicGroup | None:
+        """Commit a draft as a classic group of the same epoch where all its members speak that protocol."""
+        group = draft.group
         if not is_downgrade_due(group, self.settings.migration_policy, self.settings.max_classic_size):
-            return
-        self._shard.commit(downgrade_records(group, self.topics, self._services.clock.wall_ms()))
+            return None
+        now_ms = self._services.clock.wall_ms()
+        self._shard.commit([*draft.records, *downgrade_records(group, self.topics, now_ms)])
         classic = self._classic.find_or_create(group.group_id)
         self._classic.start_sessions(classic)
-        if classic.can_rebalance():
-            self._classic.prepare_rebalance(classic, "the last member of the new protocol has gone")
+        return classic
 
     # -- time -----------------------------------------------------------------------------------------------------
 

@@ -46,26 +46,26 @@ def reconcile(member: ConsumerMember, target: Target, around: Surroundings) -> C
     match member.state:
         case MemberState.STABLE:
             if member.member_epoch != target.epoch:
-                return _step(member, member.member_epoch, target, around)
+                return _step(member, target, around)
             return _give_up_unwanted(member, around) if around.has_changed_its_mind else member
         case MemberState.UNREVOKED_PARTITIONS:
             if around.has_changed_its_mind:
                 member = _give_up_unwanted(member, around)
             if _owns_any(member.pending_revocation, around):
                 return member
-            return _step(member, member.member_epoch, target, around)  # the target may have moved on meanwhile
+            return _step(member, target, around)  # the target may have moved on meanwhile
         case MemberState.UNRELEASED_PARTITIONS:
-            return _step(member, member.member_epoch, target, around)
+            return _step(member, target, around)
         case MemberState.UNKNOWN:
             return _leave_unknown_state(member, target, around)
 
 
-def _step(member: ConsumerMember, epoch: int, target: Target, around: Surroundings) -> ConsumerMember:
+def _step(member: ConsumerMember, target: Target, around: Surroundings) -> ConsumerMember:
     wanted = frozenset(partition for partition in target.partitions if partition.topic_id in around.wanted)
     kept = {partition: since for partition, since in member.assigned.items() if partition in wanted}
     surplus = {partition: since for partition, since in member.assigned.items() if partition not in wanted}
     if surplus and _owns_any(surplus, around):
-        return _at(member, epoch, MemberState.UNREVOKED_PARTITIONS, kept, surplus)
+        return _at(member, member.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, surplus)
     released = {*surplus, *member.pending_revocation}
     missing = wanted - kept.keys()
     free = {partition for partition in missing if partition in released or not around.is_held(partition)}
@@ -109,4 +109,4 @@ def _leave_unknown_state(member: ConsumerMember, target: Target, around: Surroun
     owns_more = around.owned is not None and not around.owned <= member.assigned.keys()
     if member.pending_revocation or owns_more:
         raise FencedMemberEpoch("the member is in a state that this broker does not know; it must join again")
-    return _step(member, target.epoch, target, around)
+    return _step(member, target, around)
