@@ -40,7 +40,7 @@ def run(case: Case) -> tuple[FilterResult, list[int]]:
 
 
 def is_legacy(case: Case) -> bool:
-    return case["note"].startswith("magic")
+    return bool(case["note"].startswith("magic"))
 
 
 def test_batches_become_what_kafka_makes_of_them() -> None:

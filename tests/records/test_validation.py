@@ -66,7 +66,7 @@ def is_kept_unreadable(case: Case) -> bool:
 
 def is_nothing_to_append(case: Case) -> bool:
     """Kafka lets a coordinator append nothing; ours never does."""
-    return case["origin"] == "COORDINATOR" and case["note"].startswith("only the first")
+    return bool(case["origin"] == "COORDINATOR" and case["note"].startswith("only the first"))
 
 
 def test_every_verdict_is_kafkas() -> None:
