@@ -1,0 +1,84 @@
+"""The programs of `docs/how-to/` that are not Python, run as the pages have them, and what they print."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.interop.brokers import KAFKA_HOME, ROOT, Broker
+from tests.pages import SHOWN_ADDRESS, Block, blocks
+
+PAGES: Final = ROOT / "docs/how-to"
+GO_MODULE: Final = ROOT / "tests/interop/clients/go"
+NODE_MODULES: Final = Path(os.environ.get("NODE_MODULES", ROOT / ".cache/interop/js/node_modules"))
+SECONDS: Final = 120
+
+
+def shown(page: str, language: str) -> Block:
+    """Return the first block of a language that a page leaves to these tests."""
+    return next(
+        block for block in blocks(PAGES / page) if block.language == language and block.value == name_of_this_file()
+    )
+
+
+def name_of_this_file() -> str:
+    return str(Path(__file__).relative_to(ROOT))
+
+
+def run(command: list[str], directory: Path, environment: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def own_broker(start_broker: Callable[..., Broker]) -> Broker:
+    """A broker that nobody else uses, since the programs name their topics themselves."""
+    return start_broker()
+
+
+def program(page: str, language: str, broker: Broker) -> str:
+    return shown(page, language).text.replace(SHOWN_ADDRESS, broker.address)
+
+
+def test_the_java_program(own_broker: Broker, tmp_path: Path) -> None:
+    (tmp_path / "Greetings.java").write_text(program("java.md", "java", own_broker))
+    libraries = f"{KAFKA_HOME}/libs/*"
+    run(["javac", "-cp", libraries, "Greetings.java"], tmp_path)
+    printed = run(["java", "-cp", f"{libraries}:.", "Greetings"], tmp_path)
+    assert printed == shown("java.md", "text").text
+
+
+def test_the_tools_of_kafka(own_broker: Broker, tmp_path: Path) -> None:
+    script = program("java.md", "sh", own_broker)
+    printed = run(
+        ["bash", "-euo", "pipefail", "-c", script], tmp_path, {"PATH": f"{KAFKA_HOME}/bin:{os.environ['PATH']}"}
+    )
+    assert "Created topic tools." in printed
+    assert printed.splitlines()[-1] == "hello"
+
+
+def test_the_javascript_program(own_broker: Broker, tmp_path: Path) -> None:
+    (tmp_path / "greetings.cjs").write_text(program("javascript.md", "javascript", own_broker))
+    environment = {"NODE_PATH": str(NODE_MODULES), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
+    assert run(["node", "greetings.cjs"], tmp_path, environment) == shown("javascript.md", "text").text
+
+
+def test_the_go_program(own_broker: Broker, tmp_path: Path) -> None:
+    for name in ("go.mod", "go.sum"):
+        (tmp_path / name).write_bytes((GO_MODULE / name).read_bytes())
+    (tmp_path / "greetings.go").write_text(program("go.md", "go", own_broker))
+    assert run(["go", "run", "-mod=mod", "greetings.go"], tmp_path) == shown("go.md", "text").text
