@@ -49,10 +49,10 @@ class Range:
 @click.command(
     epilog=examples(
         "ottla consume orders --until end",
-        "ottla consume orders --from -10 --count 10 --keys",
+        "ottla consume orders --from -10 --until end --keys",
         "ottla consume orders payments --from @-1h --until end --json",
         "ottla consume orders --group billing --count 10",
-        r"ottla consume orders --partition 0 --from 0 -n 1 --format '%t-%p %o %D %k: %s\n'",
+        r"ottla consume orders --partition 0 --from 0 --until end --format '%t-%p %o %D %k: %s\n'",
     )
 )
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
