@@ -17,9 +17,10 @@ from ottla.client import (
     ProducerSettings,
     RebalanceListener,
     TopicPartition,
+    sync,
 )
 from ottla.errors import FencedInstanceId, OffsetOutOfRange
-from ottla.testing.cluster import running_broker
+from ottla.testing.cluster import broker_in_thread, running_broker
 
 PARTITIONS = 4
 PROTOCOLS = ["eager", "cooperative", "consumer"]
@@ -343,6 +344,20 @@ def test_who_is_fenced_hears_of_it() -> None:
         await second.stop()
 
     with_broker(work)
+
+
+def test_scripts_without_a_loop_read_in_groups() -> None:
+    with broker_in_thread(BROKER) as running, sync.Admin(running.address) as admin:
+        admin.create_topic("t", partitions=PARTITIONS)
+        with sync.Producer(running.address) as producer:
+            producer.send("t", "value", partition=0)
+        with sync.Consumer(running.address, group="g", auto_offset_reset="earliest") as consumer:
+            consumer.subscribe("t")
+            record = consumer.next_record(10_000)
+            assert record is not None and record.value == b"value"
+            consumer.commit()
+            assert consumer.committed()[TopicPartition("t", 0)].offset == 1
+            consumer.unsubscribe()
 
 
 def test_without_a_committed_offset_and_a_default_reading_fails() -> None:

@@ -27,9 +27,11 @@ from ottla.client import producer as async_producer
 from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import BROKER_DEFAULT, ClusterDescription, CreatedTopic
 from ottla.client.cluster import ClusterSettings, TopicInfo
+from ottla.client.committed import OffsetAndMetadata
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigValue
 from ottla.client.consumer import ConsumerBatch, ConsumerRecord
 from ottla.client.fetcher import FetchSettings
+from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.offsets import OffsetAndTimestamp
 from ottla.client.producer import ProducerSettings
 from ottla.client.serializers import Deserializer, Serializer
@@ -155,6 +157,7 @@ class Consumer:
         isolation_level: IsolationLevel | None = None,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
+        group: GroupSettings | str | None = None,
         cluster: ClusterSettings | None = None,
     ) -> None:
         """Raises `ValueError` for settings that make no sense, `ClusterUnreachable`."""
@@ -168,10 +171,24 @@ class Consumer:
                 isolation_level=isolation_level,
                 key_deserializer=key_deserializer,
                 value_deserializer=value_deserializer,
+                group=group,
                 cluster=cluster,
             )
         )
         self._loop.run(self._consumer.start())
+
+    def subscribe(self, *topics: str, pattern: str | None = None, listener: RebalanceListener | None = None) -> None:
+        """Read these topics with the other members of the group. `listener` is called on the shared loop."""
+        self._loop.run(self._consumer.subscribe(*topics, pattern=pattern, listener=listener))
+
+    def unsubscribe(self) -> None:
+        self._loop.run(self._consumer.unsubscribe())
+
+    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        self._loop.run(self._consumer.commit(offsets))
+
+    def committed(self, *partitions: TopicPartition) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        return self._loop.run(self._consumer.committed(*partitions))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         self._loop.run(self._consumer.assign(partitions))
@@ -212,7 +229,7 @@ class Consumer:
             yield self._loop.run(self._consumer.__anext__())
 
     def close(self) -> None:
-        """Stop fetching and close the connections."""
+        """Leave the group, stop fetching and close the connections."""
         self._loop.run(self._consumer.close())
 
     def __enter__(self) -> Self:
