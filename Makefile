@@ -13,7 +13,7 @@ FRANZ := .cache/interop/franz
 KAFKAJS := .cache/interop/js/node_modules/.package-lock.json
 PROZESS := .cache/interop/prozess/node_modules/.package-lock.json
 JAFKA := .cache/interop/jafka/classes/JafkaClient.class
-FUZZ_SECONDS ?= 6
+FUZZ_SECONDS ?= 5
 MINUTES ?= 10
 SERVE ?=
 
@@ -75,7 +75,7 @@ interop: $(INSTALLED) $(FRANZ) $(KAFKAJS) $(PROZESS) $(JAFKA) ## run other peopl
 	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
 	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 tests/interop
 
-fuzz: $(INSTALLED) ## feed damaged requests, batches and files for a minute (FUZZ_SECONDS=6 for each kind)
+fuzz: $(INSTALLED) ## feed damaged requests, batches and files for a minute (FUZZ_SECONDS=5 for each kind)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q --timeout $$(($(FUZZ_SECONDS) + 120)) tests/fuzz
 
 lint: $(DEPENDENCIES) ## check style, types and who imports whom
@@ -97,7 +97,7 @@ gate: $(INSTALLED) ## check broker CPU per request and per GB against the C floo
 
 soak: $(INSTALLED) ## kill the broker under load for a while (MINUTES=10), then fuzz for as long; nothing acknowledged may be lost
 	MINUTES=$(MINUTES) $(BIN)/python -m benchmarks.soak
-	$(MAKE) fuzz FUZZ_SECONDS=$$(($(MINUTES) * 6))
+	$(MAKE) fuzz FUZZ_SECONDS=$$(($(MINUTES) * 5))
 
 lock: ## resolve pyproject.toml anew into the lock files
 	tools/lock
