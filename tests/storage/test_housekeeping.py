@@ -10,7 +10,7 @@ import pytest
 
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit
-from ottla.model import TopicPartition
+from ottla.model import TopicId, TopicPartition
 from tests.storage.harness import TOPIC_ID, TP, Kept, make_batch, start_manager, take_bytes
 
 SEGMENT_BYTES = 200
@@ -107,6 +107,20 @@ def test_logs_that_nobody_touched_since_the_start_lose_old_segments_too(tmp_path
     again.advance(HOUR_MS / 1000)
 
     assert again.manager.offsets(TP).log_start_offset == 4
+
+
+def test_log_without_a_segment_yet_does_not_end_the_sweep_of_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = keep(tmp_path, small_segments())
+    kept.manager.create(TopicPartition("a", 0), TopicId(bytes(15) + b"a"), small_segments())
+    for path in (tmp_path / "a-0").glob("*.log"):
+        path.unlink()
+    fill(kept, 4)
+    kept.advance(HOUR_MS / 1000 + 2)
+
+    assert kept.manager.offsets(TP).log_start_offset == 4
+    assert not caplog.records
 
 
 def test_records_from_the_future_do_not_pin_the_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -101,10 +101,12 @@ class Sweeper:
         self._background.submit(partial(self._look, batch, looks), partial(self._apply_all, looks))
 
     def _look(self, batch: Iterable[SweptLog], looks: list[_Look]) -> None:
-        """Read what there is to know, on a thread. A log that goes away meanwhile is passed over."""
+        """Read what there is to know, on a thread. A log that goes away, or has no segment yet, is passed over."""
         for swept in batch:
             try:
                 looks.append(look_at(self._host.filesystem, swept))
+            except FileNotFoundError:
+                continue
             except OSError as error:
                 if self._host.filesystem.exists(swept.directory):
                     _log.warning("retention cannot look at %s: %s", swept.directory, error)
@@ -203,10 +205,12 @@ def mark_deleted(filesystem: FileSystem, paths: Iterable[str], renamed: list[str
 
 
 def look_at(filesystem: FileSystem, swept: SweptLog) -> _Look:
-    """Read the facts of a log's segments from its directory. Raises `OSError`."""
+    """Read the facts of a log's segments from its directory. Raises `OSError`, also where it has none (yet)."""
     names = filesystem.list(swept.directory)
     stems = (name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX))
     bases = sorted(int(stem) for stem in stems if stem.isdecimal())
+    if not bases:
+        raise FileNotFoundError(f"{swept.directory} has no segments")
     facts: list[SegmentFacts] = []
     for base_offset, following in zip(bases, [*bases[1:], None], strict=True):
         path = f"{swept.directory}/{format_offset(base_offset)}"
@@ -214,8 +218,6 @@ def look_at(filesystem: FileSystem, swept: SweptLog) -> _Look:
         end_offset = base_offset + bool(size_bytes) if following is None else following
         newest_ms = _newest_timestamp(filesystem, path + TIME_INDEX_SUFFIX)
         facts.append(SegmentFacts(end_offset, size_bytes, newest_ms, filesystem.modified_ms(path + LOG_SUFFIX)))
-    if not facts:
-        raise FileNotFoundError(f"{swept.directory} has no segments")
     return _Look(swept, bases, facts)
 
 
