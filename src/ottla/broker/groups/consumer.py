@@ -6,8 +6,8 @@
 
 State only, and all of it changes by replay: three epochs drive everything. The *group epoch* rises when members, what
 they want, or topics change. The *assignment epoch* is the group epoch that the target is for. A *member epoch* is the
-assignment epoch that a member has reached. What the next step is, `heartbeat` decides; who is silent for too long,
-`consumer_sessions`.
+assignment epoch that a member has reached. What the next step is, `consumer_decisions` says; who is silent for too
+long, `consumer_sessions`.
 """
 
 from __future__ import annotations
