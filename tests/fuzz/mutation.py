@@ -10,12 +10,14 @@ import os
 import random
 import time
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisWarning
 
 T = TypeVar("T")
 
@@ -184,7 +186,9 @@ def run_round(strategy: st.SearchStrategy[T], check: Callable[[T], None], number
         assert taken < LONGEST_EXAMPLE_SECONDS, f"{taken:.1f} s for one input"
 
     try:
-        one_round()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HypothesisWarning)  # that what it is about to print is long
+            one_round()
     except BaseException as error:
         error.add_note(f"seed of the round: {number}")
         raise
