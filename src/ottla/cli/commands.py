@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, NamedTuple
 
 import click
+
+PROGRAM: Final = "ottla"
+COMPLETE_VARIABLE: Final = "_OTTLA_COMPLETE"
+"""Where a shell says that it wants to know what could come next."""
 
 INTERRUPTED: Final = 130
 """What shells give to a program that Ctrl-C ended."""
@@ -81,9 +86,20 @@ def cli() -> None:
 
 
 def run_command(words: Sequence[str]) -> int:
-    """Run one command; return its exit code. Wrong use is one line that names the help to read."""
+    """Run one command; return its exit code. Wrong use is one line that names the help to read.
+
+    Raises `BrokenPipeError` when nobody reads a help any more.
+    """
+    completing = os.environ.get(COMPLETE_VARIABLE)
+    if completing:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, PROGRAM, COMPLETE_VARIABLE, completing)
     try:
-        code = cli.main(list(words), prog_name="ottla", standalone_mode=False)
+        with cli.make_context(PROGRAM, list(words)) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return error.exit_code
@@ -92,7 +108,7 @@ def run_command(words: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    return code if isinstance(code, int) else 0
+    return 0
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -18,8 +18,8 @@ def completion(shell: str) -> None:
     zsh:  ottla completion zsh > "${fpath[1]}/_ottla"
     fish: ottla completion fish > ~/.config/fish/completions/ottla.fish
     """
-    from ottla.cli.commands import cli
+    from ottla.cli.commands import COMPLETE_VARIABLE, PROGRAM, cli
 
     kind = get_completion_class(shell)
     assert kind is not None
-    sys.stdout.write(kind(cli, {}, "ottla", "_OTTLA_COMPLETE").source() + "\n")
+    sys.stdout.write(kind(cli, {}, PROGRAM, COMPLETE_VARIABLE).source() + "\n")

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option, parse_settings
-from ottla.cli.output import DONE, Refused, print_json, print_table, report_changes, run
+from ottla.cli.output import DONE, Refused, describe_error, print_json, print_table, report_changes, run
 from ottla.client.admin import Admin
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
 from ottla.errors import KafkaError
@@ -133,12 +133,12 @@ def _alter(bootstrap: str, resource: ConfigResource, changes: Mapping[str, str |
 async def describe(
     admin: Admin, resource: ConfigResource, keys: Sequence[str] | None = None
 ) -> Mapping[str, ConfigEntry]:
-    """Return settings by name. Raises what the cluster answered, `Refused` when it answered nothing."""
+    """Return settings by name. Raises `Refused` with what the cluster answered, or that it did not."""
     answer = (await admin.describe_configs([resource], keys)).get(resource)
     if answer is None:
         raise Refused(f"the cluster says nothing about {resource.type.name.lower()} {resource.name}")
     if isinstance(answer, KafkaError):
-        raise answer
+        raise Refused(f"{resource.type.name.lower()} {resource.name}: {describe_error(answer)}")
     return answer
 
 

@@ -9,22 +9,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from ottla.cli.pipes import drop_output
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 the answer is no, 2 wrong use, 3 the cluster cannot be reached."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    out = sys.stdout
+    try:
+        code = _run(words)
+        out.flush()
+    except BrokenPipeError:
+        drop_output(out)
+        code = 0
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
     if words[:1] == ["serve"]:
         from ottla.cli.serve import main as serve
 
-        sys.exit(serve(words[1:]))
+        return serve(words[1:])
     if words in (["--version"], ["-V"]):
         from ottla._build import version_line
 
         sys.stdout.write(version_line() + "\n")
-        sys.exit(0)
+        return 0
     from ottla.cli.commands import run_command
 
-    sys.exit(run_command(words))
+    return run_command(words)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ A closed pipe ends a command in silence, as does Ctrl-C after the command has sa
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
+from ottla.cli.pipes import drop_output
 from ottla.client.errors import ClusterUnreachable, ConnectionLost
 from ottla.errors import KafkaError
 
@@ -42,7 +42,7 @@ def run(work: Coroutine[Any, Any, int]) -> NoReturn:
         sys.stdout.flush()
     except BrokenPipeError:
         code = DONE
-        _drop_stdout()
+        drop_output(sys.stdout)
     except KeyboardInterrupt:
         pass
     except WrongUse as error:
@@ -71,17 +71,12 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(work)
 
 
-def _drop_stdout() -> None:
-    """Nobody reads any more: keep the interpreter from complaining about it while it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def describe_error(error: KafkaError) -> str:
     """Return one line about an error, with Kafka's name for it."""
     if isinstance(error, ClusterUnreachable):
         tried = "; ".join(f"{address} ({reason})" for address, reason in error.failures.items())
         return f"cannot reach the cluster: tried {tried}. Is a broker there? Give its address with -b HOST:PORT"
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()) or error.sentence
     return f"{text} [{error.name}]"
 
 
@@ -147,10 +142,11 @@ def report_changes(results: Mapping[str, KafkaError | None], done: str, *, as_js
 
 
 def failed_rows(results: Iterable[tuple[str, object]]) -> int:
-    """Say a line for each result that is an error; return the exit code for all of them together."""
+    """Say a line for each named result that is an error; return the exit code for all of them together."""
     code = DONE
-    for _, result in results:
+    for name, result in results:
         if isinstance(result, KafkaError):
-            say_error(describe_error(result))
+            text = describe_error(result)
+            say_error(text if name in text else f"{name}: {text}")
             code = ANSWER_IS_NO
     return code

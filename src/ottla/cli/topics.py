@@ -323,7 +323,7 @@ def offsets(names: tuple[str, ...], at: str | None, as_json: bool, bootstrap: st
         if as_json:
             keys = ["topic", "partition", "beginning_offset", "end_offset", "offset_at_time"]
             print_json([dict(zip(keys, row, strict=False)) for row in rows])
-        else:
+        elif rows:
             print_table(columns, rows)
         return failed_rows(found.items())
 
