@@ -301,3 +301,13 @@ def test_help_imports_nothing_heavy() -> None:
     ) as process:
         _, err = process.communicate(timeout=20)
         assert (process.returncode, err) == (0, b"")
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("ottla to", "topics"), ("ottla topics gr", "grow")])
+def test_a_shell_is_told_what_could_come_next(
+    ottla: Ottla, monkeypatch: pytest.MonkeyPatch, typed: str, offered: str
+) -> None:
+    monkeypatch.setenv("_OTTLA_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    assert ottla().out == f"plain,{offered}\n"
