@@ -114,10 +114,11 @@ class Workload:
         for key, value in pairs:
             builder.append(self.clock.wall_ms(), key, value)
         batch = bytearray(builder.build())
-        ticket = self.manager.begin_append(partition, batch, leader_epoch=0)
         told = self.acknowledged[partition]
-        for number, (key, value) in enumerate(pairs):
-            told.sent.setdefault(key, []).append((ticket.base_offset + number, value))
+        end = self.manager.offsets(partition).log_end_offset
+        for number, (key, value) in enumerate(pairs):  # before the append: a cut within it may leave all of it
+            told.sent.setdefault(key, []).append((end + number, value))
+        ticket = self.manager.begin_append(partition, batch, leader_epoch=0)
         if is_idempotent:
             self.sequence[partition] += len(pairs)
         data, first_sequence = bytes(batch), sequence if is_idempotent else None
@@ -261,7 +262,7 @@ def read_all(manager: LogManager, partition: TopicPartition) -> list[RecordBatch
 
 
 def main() -> None:
-    """Take every cut of the workloads of SEEDS seeds (20), from SEED (0) on; ends with the first that loses something."""
+    """Take every cut of SEEDS workloads (20), from seed SEED (0) on; ends with the first that loses something."""
     first, count, steps = int(os.environ.get("SEED", "0")), int(os.environ.get("SEEDS", "20")), 80
     logging.disable()
     for seed in range(first, first + count):

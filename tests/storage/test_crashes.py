@@ -1,4 +1,4 @@
-"""After a crash at any call, with or without power, what was acknowledged is there; some cuts, `make soak` takes all."""
+"""After a crash at any call, with or without power, what was acknowledged is there. Some cuts; the soak takes all."""
 
 from __future__ import annotations
 

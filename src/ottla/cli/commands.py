@@ -39,6 +39,8 @@ COMMANDS: Final = {
     "decode": Entry("ottla.cli.decode", "decode", "Show what a consumer sees in the bytes of a log."),
     "commitlog": Entry("ottla.cli.commitlog", "commitlog", "Append to, read and check plain commit log files."),
     "perf": Entry("ottla.cli.perf", "perf", "Measure throughput and latency with a bounded load."),
+    "storage": Entry("ottla.cli.storage", "storage", "Look at, check and repair a log directory."),
+    "dump-log": Entry("ottla.cli.dump_log", "dump_log", "Show what the files of a log directory hold."),
     "completion": Entry("ottla.cli.completion", "completion", "Print the completion script for a shell."),
 }
 

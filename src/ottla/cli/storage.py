@@ -1,0 +1,120 @@
+"""`ottla storage`: look after a log directory that no broker uses: what is in it, whether it is whole, make it so.
+
+With `ottla dump-log`, the only commands that read files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from ottla.cli.options import json_option
+from ottla.cli.output import print_json, print_line, print_table, say_error
+from ottla.storage.dump import Row
+from ottla.storage.files import LocalFileSystem
+from ottla.storage.inspection import describe_directory, partition_directories, repair_partition
+from ottla.storage.verify import Finding, verify_partition
+
+_IN_USE_HINT = "stop the broker first"
+
+
+@click.group()
+def storage() -> None:
+    """Look at, check and repair a log directory."""
+
+
+directory_argument = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+
+
+@storage.command()
+@directory_argument
+@json_option
+def info(directory: Path, as_json: bool) -> None:
+    """Say whose directory it is, and what its partitions hold."""
+    found = describe_directory(LocalFileSystem(), str(directory))
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        if name != "partitions":
+            print_line(f"{name}: {value}")
+    partitions: list[Row] = found["partitions"]
+    print_table(
+        ["partition", "topic id", "segments", "bytes", "from", "recovery point"],
+        [
+            (
+                one["partition"],
+                one["topic_id"],
+                one["segments"],
+                one["bytes"],
+                one["first_offset"],
+                one["recovery_point"],
+            )
+            for one in partitions
+        ],
+    )
+
+
+@storage.command()
+@directory_argument
+@json_option
+def verify(directory: Path, as_json: bool) -> None:
+    """Read everything and list what is not as it should be. Changes nothing; ends with 1 when there is something."""
+    with _unused(directory):
+        findings = [finding for path in _partitions(directory) for finding in verify_partition(LocalFileSystem(), path)]
+    _print_findings(findings, as_json)
+    sys.exit(1 if findings else 0)
+
+
+@storage.command()
+@directory_argument
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@json_option
+def repair(directory: Path, dry_run: bool, as_json: bool) -> None:
+    """Make damaged partitions whole: indexes and the like anew, logs cut off at their first damaged batch.
+
+    What would be cut off is said by --dry-run. Whole partitions are not touched.
+    """
+    filesystem = LocalFileSystem()
+    findings: list[Finding] = []
+    with _unused(directory):
+        for path in _partitions(directory):
+            found = list(verify_partition(filesystem, path))
+            findings += found
+            if found and not dry_run:
+                repair_partition(filesystem, path)
+    _print_findings(findings, as_json)
+    if not as_json:
+        lost = sum(finding.loses_bytes for finding in findings)
+        done = "would be" if dry_run else "were"
+        print_line(f"{len(findings)} findings; {lost} bytes {done} cut off")
+
+
+def _partitions(directory: Path) -> list[str]:
+    return partition_directories(LocalFileSystem(), str(directory))
+
+
+def _print_findings(findings: list[Finding], as_json: bool) -> None:
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+        return
+    for finding in findings:
+        loses = f" ({finding.loses_bytes} bytes are lost)" if finding.loses_bytes else ""
+        print_line(f"{finding.path}: {finding.problem}{loses}")
+
+
+@contextmanager
+def _unused(directory: Path) -> Iterator[None]:
+    """Hold the directory's lock, so that no broker works in it meanwhile."""
+    lock = LocalFileSystem().lock(str(directory / ".lock"))
+    if lock is None:
+        say_error(f"{directory} is in use; {_IN_USE_HINT}")
+        sys.exit(1)
+    try:
+        yield
+    finally:
+        lock.release()
