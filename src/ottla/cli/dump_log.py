@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from ottla.cli.options import examples
 from ottla.cli.output import print_json, print_line
 from ottla.model import format_uuid
 from ottla.protocol.internal.framing import (
@@ -40,7 +41,13 @@ _COORDINATOR_LOGS: Final[dict[str, Callable[[bytes, bytes | None], CoordinatorRe
 }
 
 
-@click.command("dump-log")
+@click.command(
+    "dump-log",
+    epilog=examples(
+        "ottla dump-log ottla-data/orders-0/00000000000000000000.log",
+        "ottla dump-log --records ottla-data/__cluster_metadata-0 --json",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--records", "with_records", is_flag=True, help="Also the records of each batch.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")

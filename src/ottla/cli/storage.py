@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.options import json_option
+from ottla.cli.options import examples, json_option
 from ottla.cli.output import print_json, print_line, print_table, say_error
 from ottla.storage.dump import Row
 from ottla.storage.files import LocalFileSystem
@@ -30,7 +30,7 @@ def storage() -> None:
 directory_argument = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 
 
-@storage.command()
+@storage.command(epilog=examples("ottla storage info ottla-data", "ottla storage info ottla-data --json"))
 @directory_argument
 @json_option
 def info(directory: Path, as_json: bool) -> None:
@@ -59,7 +59,7 @@ def info(directory: Path, as_json: bool) -> None:
     )
 
 
-@storage.command()
+@storage.command(epilog=examples("ottla storage verify backup"))
 @directory_argument
 @json_option
 def verify(directory: Path, as_json: bool) -> None:
@@ -70,7 +70,7 @@ def verify(directory: Path, as_json: bool) -> None:
     sys.exit(1 if findings else 0)
 
 
-@storage.command()
+@storage.command(epilog=examples("ottla storage repair backup --dry-run", "ottla storage repair backup --json"))
 @directory_argument
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @json_option
