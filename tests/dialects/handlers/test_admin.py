@@ -329,4 +329,4 @@ def test_telemetry_is_answered_and_not_announced(bench: Bench) -> None:
         client_instance_id=found.client_instance_id, subscription_id=found.subscription_id, metrics=b"x"
     )
     assert bench.ask(push_telemetry, push, 0).error_code == 0
-    assert ApiKey.PUSH_TELEMETRY in Router().routes
+    assert ApiKey.PUSH_TELEMETRY in Router().served()

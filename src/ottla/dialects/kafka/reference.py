@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ottla.dialects.kafka.admin_handlers import UNANNOUNCED
-from ottla.dialects.kafka.router import Route, Router
+from ottla.dialects.kafka.router import UNANNOUNCED, Route, Router
 from ottla.protocol.apis import ALWAYS, API, NEVER, Api
 
 HEAD: Final = """\
@@ -45,7 +44,7 @@ instead of waiting for it. Their messages are declared in `src/ottla/protocol/me
 
 def apis_page() -> str:
     """Return `apis.md`."""
-    routes = Router().routes
+    routes = Router().served()
     served = "".join(_served_lines(routes))
     others = "".join(f"| {key} | {api.name} | {_range(api.announced)} |\n" for key, api in _others(routes))
     return HEAD + SERVED + served + (NOT_SERVED + others if others else "")

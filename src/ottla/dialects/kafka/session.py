@@ -64,7 +64,7 @@ class KafkaSession:
 
     def __init__(self, router: Router, context: RequestContext, carrier: Carrier, reader: FrameReader) -> None:
         self._router = router
-        self._routes = router.routes
+        self._routes = router.known
         self._context = context
         self._carrier = carrier
         self._reader = reader
@@ -156,7 +156,7 @@ class KafkaSession:
 
     def _handle(self, frame: memoryview) -> None:
         header, body_at = decode_request_header(frame)
-        route = self._routes.get(header.api_key)
+        route = self._routes.get(header.api_key) or self._router.find(header.api_key)
         if route is None:
             raise CloseConnection
         if self._slots and not route.is_pipelined:
