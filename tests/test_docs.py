@@ -151,7 +151,15 @@ def test_every_command_is_in_the_overview(capsys: pytest.CaptureFixture[str]) ->
         assert re.search(rf"^  {name} +{re.escape(entry.summary)}$", overview, re.MULTILINE), name
 
 
+def test_every_command_that_answers_can_do_it_in_json() -> None:
+    for path, context in leaf_commands():
+        flags = {flag for parameter in context.command.params for flag in parameter.opts}
+        assert "--json" in flags or path in WITHOUT_JSON, path
+
+
 # ---- the commands' own examples
+
+WITHOUT_JSON: Final = ("completion",)
 
 WITHOUT_EXAMPLES: Final = ("completion",)
 

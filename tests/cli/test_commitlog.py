@@ -92,7 +92,7 @@ def test_a_torn_file_is_sent_as_far_as_it_is_good(run: Run, file: str, address: 
     code, _, err = run("import", file, "torn", "-b", address)
 
     assert code == 1
-    assert err.splitlines()[0] == "1 records sent to torn-0"
+    assert err.splitlines()[0] == "1 record sent to torn-0"
     assert "unexpected end" in err
 
 

@@ -13,7 +13,18 @@ from typing import Final
 import click
 
 from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
-from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, describe_error, print_json, print_line, run, say, say_error
+from ottla.cli.output import (
+    ANSWER_IS_NO,
+    DONE,
+    Refused,
+    count_text,
+    describe_error,
+    print_json,
+    print_line,
+    run,
+    say,
+    say_error,
+)
 from ottla.cli.produce import read_lines
 from ottla.client.consumer import Consumer
 from ottla.client.fetcher import FetchSettings
@@ -37,25 +48,26 @@ def commitlog() -> None:
 )
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
-def append(file: str, values: tuple[str, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def append(file: str, values: tuple[str, ...], as_json: bool) -> None:
     """Append VALUEs to FILE, else the lines of standard input; print the offset of each once it is on the disk."""
 
     async def work() -> int:
         with CommitLog(file) as log:
             if values:
-                _append(log, [value.encode("utf-8", "surrogateescape") for value in values])
+                _append(log, [value.encode("utf-8", "surrogateescape") for value in values], as_json=as_json)
                 return DONE
             async for lines in read_lines(sys.stdin.buffer):
-                _append(log, lines)
+                _append(log, lines, as_json=as_json)
         return DONE
 
     run(work())
 
 
-def _append(log: CommitLog, values: Sequence[bytes]) -> None:
+def _append(log: CommitLog, values: Sequence[bytes], *, as_json: bool) -> None:
     base_offset = log.append_many(values)
     for offset in range(base_offset, base_offset + len(values)):
-        print_line(str(offset))
+        print_line(f'{{"offset": {offset}}}' if as_json else str(offset))
     sys.stdout.flush()
 
 
@@ -143,8 +155,9 @@ def verify(file: str, as_json: bool) -> None:
     show_default=True,
     help="First offset.",
 )
+@json_option
 @bootstrap_option
-def import_(file: str, topic: str, partition: int, start_offset: int, bootstrap: str) -> None:
+def import_(file: str, topic: str, partition: int, start_offset: int, as_json: bool, bootstrap: str) -> None:
     """Send the values in FILE to a partition of TOPIC, in their order."""
 
     async def work() -> int:
@@ -156,7 +169,10 @@ def import_(file: str, topic: str, partition: int, start_offset: int, bootstrap:
                 raise Refused(f"topic {topic!r} does not exist; try: ottla topics create {topic}") from None
             torn = await _send_all(producer, TopicPartition(topic, partition), read_log(file, start_offset))
             await producer.flush()
-            say(f"{producer.delivered_count:,} records sent to {TopicPartition(topic, partition)}")
+            if as_json:
+                print_json({"topic": topic, "partition": partition, "records": producer.delivered_count})
+            else:
+                say(f"{count_text(producer.delivered_count, 'record')} sent to {TopicPartition(topic, partition)}")
         if torn is None:
             return DONE
         say_error(f"{file}: {describe_error(torn)}")
@@ -190,8 +206,9 @@ async def _send_all(producer: Producer, to: TopicPartition, records: Iterator[Lo
     show_default=True,
     help="First offset.",
 )
+@json_option
 @bootstrap_option
-def export(topic: str, file: str, partition: int, start_offset: int, bootstrap: str) -> None:
+def export(topic: str, file: str, partition: int, start_offset: int, as_json: bool, bootstrap: str) -> None:
     """Append the values of a partition of TOPIC to FILE, up to what is there now.
 
     Such a file has only values: keys, headers and times are left out, null values become empty, and offsets count on
@@ -207,7 +224,10 @@ def export(topic: str, file: str, partition: int, start_offset: int, bootstrap: 
                 raise Refused(f"topic {topic!r} does not exist; `ottla topics list` shows what does") from None
             with CommitLog(file) as log:
                 count = await _export(consumer, TopicPartition(topic, partition), start_offset, log)
-        say(f"{count:,} records written to {file}")
+        if as_json:
+            print_json({"file": file, "records": count})
+        else:
+            say(f"{count_text(count, 'record')} written to {file}")
         return DONE
 
     run(work())
