@@ -119,6 +119,29 @@ def unset(kind: str, name: str, keys: tuple[str, ...], as_json: bool, bootstrap:
     _alter(bootstrap, resource_of(kind, name), dict.fromkeys(keys), as_json=as_json)
 
 
+@configs.command(epilog=examples("ottla configs explain retention.ms", "ottla configs explain 'log.cleaner.*' --json"))
+@click.argument("patterns", nargs=-1, required=True, metavar="KEY...")
+@json_option
+def explain(patterns: tuple[str, ...], as_json: bool) -> None:
+    """Say what settings mean: type, default, where they may be changed. KEYs may have * in them; asks no cluster."""
+
+    async def work() -> int:
+        from ottla.cli.explained import explained
+
+        rows = [row for pattern in patterns for row in explained(pattern)]
+        if as_json:
+            print_json([row._asdict() for row in rows])
+        else:
+            for row in rows:
+                print(f"{row.name} ({row.scope}; {row.facts})\n    {row.documentation}")
+        unknown = [pattern for pattern in patterns if not any(explained(pattern))]
+        if unknown:
+            raise Refused(f"no setting is called {unknown[0]}; try ottla configs explain '*{unknown[0]}*'")
+        return DONE
+
+    run(work())
+
+
 def _alter(bootstrap: str, resource: ConfigResource, changes: Mapping[str, str | None], *, as_json: bool) -> None:
     async def work() -> int:
         async with Admin(bootstrap, cluster=cluster_settings()) as admin:

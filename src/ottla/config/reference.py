@@ -80,11 +80,11 @@ def errors_page() -> str:
 
 def _setting_lines(scope: Scope, table: Mapping[str, Setting]) -> Iterator[str]:
     for name, setting in table.items():
-        facts = "; ".join(_facts(setting))
-        yield f"* **`{name}`** ({facts}). {sentence(scope, name)}\n"
+        yield f"* **`{name}`** ({'; '.join(facts(setting))}). {sentence(scope, name)}\n"
 
 
-def _facts(setting: Setting) -> Iterator[str]:
+def facts(setting: Setting) -> Iterator[str]:
+    """Yield what the table says of a setting, each fact in a few words of Markdown, the type first."""
     yield setting.type.name.lower()
     if setting.validator is not None and str(setting.validator):
         yield f"`{setting.validator}`"
