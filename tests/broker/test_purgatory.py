@@ -12,14 +12,14 @@ class Errand:
     def __init__(self, wakes_needed: int = 1) -> None:
         self.wakes_needed = wakes_needed
         self.woken_by: list[str] = []
-        self.expired = 0
+        self.finished = 0
 
-    def try_complete(self, key: str) -> bool:
+    def is_done(self, key: str) -> bool:
         self.woken_by.append(key)
         return len(self.woken_by) >= self.wakes_needed
 
-    def expire(self) -> None:
-        self.expired += 1
+    def finish(self) -> None:
+        self.finished += 1
 
 
 def test_a_waiter_is_woken_by_each_of_its_keys_and_no_other() -> None:
@@ -33,7 +33,7 @@ def test_a_waiter_is_woken_by_each_of_its_keys_and_no_other() -> None:
     assert errand.woken_by == ["a", "b"]
 
 
-def test_a_waiter_that_is_done_leaves_all_its_keys_and_never_expires() -> None:
+def test_a_waiter_that_is_done_finishes_once_and_leaves_all_its_keys() -> None:
     timers = Timers()
     purgatory: Purgatory[str] = Purgatory(timers)
     errand = Errand()
@@ -44,7 +44,7 @@ def test_a_waiter_that_is_done_leaves_all_its_keys_and_never_expires() -> None:
     timers.run_due(10.0)
 
     assert errand.woken_by == ["b"]
-    assert errand.expired == 0
+    assert errand.finished == 1
     assert len(purgatory) == 0
     assert timers.next_deadline() is None
 
@@ -60,11 +60,11 @@ def test_a_waiter_expires_at_its_deadline_once() -> None:
     timers.run_due(6.0)
     purgatory.wake("a")
 
-    assert errand.expired == 1
+    assert errand.finished == 1
     assert errand.woken_by == []
 
 
-def test_a_cancelled_waiter_is_neither_woken_nor_expired() -> None:
+def test_a_cancelled_waiter_is_neither_woken_nor_finished() -> None:
     timers = Timers()
     purgatory: Purgatory[str] = Purgatory(timers)
     errand = Errand()
@@ -72,21 +72,21 @@ def test_a_cancelled_waiter_is_neither_woken_nor_expired() -> None:
 
     waiting.cancel()
     waiting.cancel()
-    waiting.expire_now()
+    waiting.finish_now()
     purgatory.wake("a")
     timers.run_due(10.0)
 
-    assert (errand.woken_by, errand.expired) == ([], 0)
+    assert (errand.woken_by, errand.finished) == ([], 0)
 
 
-def test_expiring_early_is_expiring() -> None:
+def test_who_is_hurried_finishes_and_leaves() -> None:
     purgatory: Purgatory[str] = Purgatory(Timers())
     errand = Errand()
     waiting = purgatory.wait(errand, ["a"], deadline=5.0)
 
-    waiting.expire_now()
+    waiting.finish_now()
 
-    assert errand.expired == 1
+    assert errand.finished == 1
     assert len(purgatory) == 0
 
 
@@ -95,7 +95,7 @@ def test_a_waiter_cancelled_by_an_earlier_one_is_not_woken() -> None:
     second = Errand()
 
     class First(Errand):
-        def try_complete(self, key: str) -> bool:
+        def is_done(self, key: str) -> bool:
             waiting_second.cancel()
             return True
 
@@ -105,3 +105,20 @@ def test_a_waiter_cancelled_by_an_earlier_one_is_not_woken() -> None:
     purgatory.wake("a")
 
     assert second.woken_by == []
+
+
+def test_a_waiter_whose_answer_wakes_its_own_key_answers_once() -> None:
+    purgatory: Purgatory[str] = Purgatory(Timers())
+
+    class Talkative(Errand):
+        def finish(self) -> None:
+            super().finish()
+            purgatory.wake("a")
+
+    errand = Talkative()
+    purgatory.wait(errand, ["a"], deadline=5.0)
+
+    purgatory.wake("a")
+
+    assert errand.finished == 1
+    assert len(purgatory) == 0

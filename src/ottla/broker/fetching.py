@@ -51,8 +51,8 @@ class FetchWaiter:
         self._sizes = [read.size_bytes for read in reads]
         self._total_bytes = sum(self._sizes)
 
-    def try_complete(self, key: TopicPartition) -> bool:
-        """Answer if `key` can give the bytes that were missing, or is in error now."""
+    def is_done(self, key: TopicPartition) -> bool:
+        """Whether `key` can give the bytes that were missing, or is in error now."""
         plan = self._plan
         for i, entry in enumerate(plan.entries):
             if entry.partition == key.partition and entry.topic == key.topic:
@@ -61,14 +61,10 @@ class FetchWaiter:
                 self._total_bytes += read.size_bytes - self._sizes[i]
                 self._sizes[i] = read.size_bytes
                 if read.error is not None or read.diverging_epoch is not None:
-                    self.expire()
                     return True
-        if self._total_bytes < plan.min_bytes:
-            return False
-        self.expire()
-        return True
+        return self._total_bytes >= plan.min_bytes
 
-    def expire(self) -> None:
+    def finish(self) -> None:
         """Answer with what is there."""
         self._reply(self._fetching.read(self._plan))
 

@@ -1,8 +1,9 @@
 """Purgatory: where requests wait until something happens or their time is over.
 
 A waiter watches keys (partitions, groups) and has a deadline. `wake(key)` asks each waiter of that key whether it is
-done now; whoever is done, expires or is cancelled leaves all its keys at once. What being done means, and what is
-answered, is the waiter's own business. The name and the idea are Kafka's.
+done now; whoever is done, expires or is cancelled leaves all its keys at once, and answers after that: an answer lets
+its connection go on, and what comes next there may well wake the same key. What being done means, and what is answered,
+is the waiter's own business. The name and the idea are Kafka's.
 
 Deadlines hang on the process's one heap of timers.
 """
@@ -21,11 +22,11 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 class Waiter(Protocol[K_contra]):
     """A request that waits."""
 
-    def try_complete(self, key: K_contra) -> bool:
-        """Something happened to `key`: answer and return True, or go on waiting. Not called again after True."""
+    def is_done(self, key: K_contra) -> bool:
+        """Something happened to `key`: whether the wait is over now. Not asked again after True."""
 
-    def expire(self) -> None:
-        """The deadline has passed: answer with what there is."""
+    def finish(self) -> None:
+        """The wait is over, be it that it is done or that the deadline has passed: answer with what there is. Once."""
 
 
 class Waiting(Generic[K]):
@@ -42,7 +43,7 @@ class Waiting(Generic[K]):
 
     def start_timer(self, timers: Timers, deadline: float) -> None:
         """Expire at `deadline` (called by `Purgatory.wait`)."""
-        self._timer = timers.call_at(deadline, self.expire_now)
+        self._timer = timers.call_at(deadline, self.finish_now)
 
     def cancel(self) -> None:
         """Leave without an answer. Does nothing when the stay is over."""
@@ -52,11 +53,11 @@ class Waiting(Generic[K]):
             if self._timer is not None:
                 self._timer.cancel()
 
-    def expire_now(self) -> None:
-        """Let the waiter answer with what there is, before its time. Does nothing when the stay is over."""
+    def finish_now(self) -> None:
+        """Let the waiter leave and answer with what there is. Does nothing when the stay is over."""
         if not self.is_over:
             self.cancel()
-            self.waiter.expire()
+            self.waiter.finish()
 
 
 class Purgatory(Generic[K]):
@@ -86,8 +87,8 @@ class Purgatory(Generic[K]):
         if waitings is None:
             return
         for waiting in list(waitings):
-            if not waiting.is_over and waiting.waiter.try_complete(key):
-                waiting.cancel()
+            if not waiting.is_over and waiting.waiter.is_done(key):
+                waiting.finish_now()
 
     def remove(self, waiting: Waiting[K]) -> None:
         """Take a waiter off its keys (called by `Waiting.cancel`)."""

@@ -85,7 +85,7 @@ class WaitingFetch:
         """Answer with what there is."""
         if self._waiting is not None:
             self._deadline = 0.0
-            self._waiting.expire_now()
+            self._waiting.finish_now()
 
     def cancel(self) -> None:
         """Nobody waits any more."""

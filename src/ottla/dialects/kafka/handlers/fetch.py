@@ -68,7 +68,7 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
     if isinstance(result, list):
         return answer.response(result)
     answer.later.cancel = result.cancel
-    answer.later.hurry = result.expire_now
+    answer.later.hurry = result.finish_now
     return answer.later
 
 
