@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -11,13 +12,16 @@ from ottla.engine import ReadLimit, RecordLog
 from ottla.errors import KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.storage.directory import DirectoryError
+from ottla.storage.files import LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.testing.clock import ManualClock
+from ottla.testing.memory import MemoryFileSystem
 from tests.storage.harness import (
     TOPIC_ID,
     TP,
     FailingFileSystem,
     Kept,
+    ManualOffload,
     make_batch,
     make_manager,
     start_manager,
@@ -195,6 +199,72 @@ def test_failed_flush_at_the_stop_leaves_no_clean_mark(tmp_path: Path) -> None:
     manager.close()
 
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_log_that_could_not_be_checked_leaves_no_clean_mark(tmp_path: Path) -> None:
+    """Else the next start would take its torn tail for whole, and append behind it."""
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    for directory in manager.directories:
+        directory.release()
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-5])
+
+    hidden = tmp_path / "t-0" / "hidden"
+    path.rename(hidden)
+    path.mkdir()
+    start_manager(tmp_path).close()
+    path.rmdir()
+    hidden.rename(path)
+
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert start_manager(tmp_path).offsets(TP) == (0, 1, 1, 1)
+
+
+def after_power_cut(memory: MemoryFileSystem, seed: int) -> LogManager:
+    return start_manager(Path("/data"), fsync=True, filesystem=memory.cut_power(Random(seed)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_killed_broker_left_in_memory_is_synced_before_it_counts(seed: int) -> None:
+    """Neither rolled segments nor names were flushed; the next broker finds them, builds on them, and power goes."""
+    memory, config = MemoryFileSystem(ManualClock()), LogConfig(internal_segment_bytes=150)
+    killed = start_manager(Path("/data"), fsync=True, filesystem=memory)
+    killed.create(TP, TOPIC_ID, config)
+    for _ in range(6):
+        killed.begin_append(TP, make_batch(), leader_epoch=0)
+    memory, offload = memory.kill(), ManualOffload()
+    second = start_manager(Path("/data"), fsync=True, filesystem=memory, offload=offload)
+    second.create(TP, TOPIC_ID, LogConfig())
+    ticket = second.begin_append(TP, make_batch(), leader_epoch=0)
+    offload.run_all()
+    assert ticket.is_durable
+    second.checkpoint()
+
+    assert after_power_cut(memory, seed).offsets(TP).log_end_offset == 7
+
+
+class SyncedNames(LocalFileSystem):
+    """Remembers the directories whose names were synced."""
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+
+    def sync_directory(self, path: str) -> None:
+        self.synced.append(path)
+
+
+def test_first_flush_of_a_log_that_an_earlier_run_made_syncs_its_names(tmp_path: Path) -> None:
+    first = start_manager(tmp_path, fsync=True)
+    first.create(TP, TOPIC_ID, LogConfig())
+    first.close()
+    files, offload = SyncedNames(), ManualOffload()
+    second = start_manager(tmp_path, fsync=True, filesystem=files, offload=offload)
+    files.synced.clear()
+    second.begin_append(TP, make_batch(), leader_epoch=0)
+    offload.run_all()
+    assert {str(tmp_path), str(tmp_path / "t-0")} <= set(files.synced)
 
 
 def test_settings_hold_from_the_next_append_on(tmp_path: Path) -> None:

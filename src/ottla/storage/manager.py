@@ -343,8 +343,9 @@ class LogManager:
     def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Flush everything, write the checkpoints, and last the clean-shutdown files; then give up the locks.
 
-        A directory in which something could not be written, or a flush is still under way (see `when_idle`), gets no
-        clean-shutdown file: its logs are checked at the next start.
+        A directory in which something could not be written, or that has logs which nobody could check, gets no
+        clean-shutdown file, nor does any while a flush is under way (see `when_idle`): its logs are checked at the
+        next start.
         """
         is_whole = not self._flusher.running and not self._background.running
         synced: set[str] = set()  # no names are made while we stop, so each directory needs one sync
@@ -354,8 +355,9 @@ class LogManager:
             for log in self._logs.values():
                 log.close()
             self.checkpoint()
-            if is_whole:
-                for directory in self.every_directory:
+            unchecked = {place.directory.path for place in self._places.values() if not place.is_clean}
+            for directory in self.every_directory:
+                if is_whole and directory.path not in unchecked:
                     directory.write_clean_shutdown(broker_epoch)
         finally:
             self._logs.clear()

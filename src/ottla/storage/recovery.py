@@ -138,7 +138,8 @@ class _Loader:
             if self._segments.index(segment) < first_checked:
                 self._rebuild_txn_index(segment)
         self._check_from(first_checked)
-        if not self._segments or self._segments[-1].next_offset < point.log_start_offset:
+        is_begun_here = not self._segments or self._segments[-1].next_offset < point.log_start_offset
+        if is_begun_here:
             self._start_at(point.log_start_offset)
         log_end_offset = _rise_above_index(self._segments[-1])
         log_start_offset = max(point.log_start_offset, self._segments[0].base_offset)
@@ -155,6 +156,8 @@ class _Loader:
             producers=self._producers,
         )
         log.cut_bytes = self._cut_bytes
+        if is_begun_here:
+            log.unsynced_names = ((), self._name_directories())
         return log
 
     def _find_segments(self) -> None:
@@ -286,13 +289,23 @@ class _Loader:
                     self._cut_bytes,
                     segment.next_offset,
                 )
-                segment.file.get().sync()
                 self._remove(dropped)
                 del self._segments[slot + place + 1 :]
                 break
         if checked:
-            self._segments[-1].file.get().sync()
+            self._sync(self._segments[slot:])
             self._epochs.store()
+
+    def _sync(self, checked: list[Segment]) -> None:
+        """Bring to disk what counts as durable from now on: a killed process may have left it in memory only."""
+        for segment in checked:
+            segment.file.get().sync()
+        for path in self._name_directories():
+            self._host.filesystem.sync_directory(path)
+
+    def _name_directories(self) -> list[str]:
+        """Return the directories without whose names a log's files cannot be found."""
+        return [self._directory, self._directory.rpartition("/")[0]]
 
     def _start_at(self, offset: int) -> None:
         """Begin an empty log, in place of one that ends before its start."""
