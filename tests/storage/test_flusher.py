@@ -9,6 +9,7 @@ import pytest
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit, Ticket
 from ottla.errors import KafkaStorageError
+from ottla.model import TopicId, TopicPartition
 from ottla.storage.manager import LogManager
 from tests.storage.harness import TOPIC_ID, TP, FailingFileSystem, ManualOffload, make_batch, make_manager
 
@@ -190,3 +191,32 @@ def test_os_policy_leaves_threads_alone(tmp_path: Path) -> None:
     manager.begin_append(TP, make_batch(), leader_epoch=0)
     assert not offload.callbacks
     assert not offload.work
+
+
+def test_a_log_deleted_before_its_flush_leaves_its_successor_alone(bench: Bench, tmp_path: Path) -> None:
+    bench.manager.begin_append(TP, make_batch(), leader_epoch=7)
+    bench.manager.delete(TP)
+    bench.manager.create(TP, TopicId(bytes(15) + b"\x08"), LogConfig())
+
+    bench.offload.run_all()
+
+    assert bench.manager.open_file_count == 0
+    assert not (tmp_path / "t-0" / "leader-epoch-checkpoint").exists()
+    assert bench.append().base_offset == 0
+
+
+def test_a_fault_of_who_hears_of_progress_does_not_end_flushing(bench: Bench) -> None:
+    def fail(_: TopicPartition) -> None:
+        raise RuntimeError("a fault")
+
+    bench.manager.on_advance(fail)
+    first = bench.append()
+    with pytest.raises(RuntimeError):
+        bench.offload.run_all()
+    bench.manager.on_advance(lambda _: None)
+
+    second = bench.append()
+    bench.offload.run_all()
+
+    assert first.is_durable
+    assert second.is_durable

@@ -50,6 +50,9 @@ class Flusher:
             callback()
 
     def _start(self, log: Flushable) -> None:
+        if log.failure is not None:  # deleted meanwhile, say: its paths may be another log's by now
+            self._rest(log)
+            return
         try:
             work = log.begin_flush()
         except OSError as error:
@@ -61,11 +64,13 @@ class Flusher:
 
     def _finish(self, log: Flushable, work: FlushWork, error: BaseException | None) -> None:
         is_asked = log.flush_state == RUNNING_AND_ASKED
-        log.end_flush(work, error)
-        if is_asked and log.failure is None and log.has_unflushed:
-            self._start(log)
-        else:
-            self._rest(log)
+        try:
+            log.end_flush(work, error)
+        finally:  # whoever hears of progress may meet a fault; flushes go on
+            if is_asked and log.has_unflushed:
+                self._start(log)
+            else:
+                self._rest(log)
 
     def _rest(self, log: Flushable) -> None:
         log.flush_state = IDLE
