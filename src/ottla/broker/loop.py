@@ -86,8 +86,8 @@ class LoopTimers(Timers):
         self.lag_seconds = self._loop.time() - self._due_at
         try:
             self.run_due(self._clock.monotonic())
-        finally:
+        finally:  # a callback that meets a fault costs the others no more than a turn
             self.lag_seconds = 0.0
-        deadline = self.next_deadline()
-        if deadline is not None:
-            self._arm(deadline)
+            deadline = self.next_deadline()
+            if deadline is not None:
+                self._arm(deadline)
