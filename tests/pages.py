@@ -328,8 +328,10 @@ OTTLA: Final = [sys.executable, "-m", "ottla.cli.main"]
 def _read_terminal(descriptor: int) -> str:
     """Read until the other end is closed, which Linux tells as an error."""
     seen = b""
+    readable = select.poll()  # select.select knows no descriptor above 1023
+    readable.register(descriptor, select.POLLIN)
     try:
-        while select.select([descriptor], [], [], SECONDS)[0]:
+        while readable.poll(SECONDS * 1000):
             chunk = os.read(descriptor, 65_536)
             if not chunk:
                 break
