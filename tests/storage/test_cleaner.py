@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -350,6 +351,33 @@ def test_log_that_is_deleted_during_a_pass_takes_nothing_with_it(tmp_path: Path)
     assert topic.put((b"k", b"new")) == 0
     topic.kept.advance(2)
     assert topic.records() == [(0, b"k", b"new")]
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_log_that_is_deleted_at_any_step_leaves_the_next_of_its_name_alone(tmp_path: Path, steps: int) -> None:
+    topic = Compacted(tmp_path)
+    for value in range(20):
+        topic.put((b"k", b"%d" % value))
+    topic.roll()
+    kept = topic.kept
+    kept.clock.advance(1)
+    kept.timers.run_due(kept.clock.monotonic())
+    for _ in range(steps):
+        if kept.offload.work:
+            kept.offload.run_work()
+    kept.manager.delete(TP)
+    kept.manager.create(TP, TOPIC_ID, topic.config)
+    for key in range(20):
+        topic.put((b"%d" % key, b"v"))
+    kept.offload.run_all()
+
+    left = tmp_path / "left"
+    shutil.copytree(tmp_path / "t-0", left / "t-0")
+    assert [batch.base_offset for batch in batches_of(Kept(left))] == list(range(20))
+    for _ in range(20):
+        topic.put((b"0", b"again"))
+    topic.clean()
+    assert len(topic.records()) == 20, "nothing is compacted any more"
 
 
 def test_map_without_room_for_all_keys_takes_several_passes(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.storage.harness import TOPIC_ID, TP, Kept, make_batch, start_manager,
 
 SEGMENT_BYTES = 200
 HOUR_MS = 3_600_000
+OTHER_ID = TopicId(bytes(15) + b"\x08")
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 CHECK = {"log.retention.check.interval.ms": "1000"}
 
@@ -137,6 +138,23 @@ def test_records_from_the_future_do_not_pin_the_disk(tmp_path: Path, caplog: pyt
     assert kept.manager.offsets(TP).log_start_offset == 2
     warned = [record.getMessage() for record in caplog.records if "from the future" in record.getMessage()]
     assert len(warned) == 3, "once per segment"
+
+
+def test_topic_made_anew_keeps_what_old_segments_of_its_name_were_to_lose(tmp_path: Path) -> None:
+    """The thread that renames old segments comes late: by then their names are those of a new topic's."""
+    config = LogConfig(internal_segment_bytes=SEGMENT_BYTES, retention_bytes=SEGMENT_BYTES)
+    kept = keep(tmp_path, config)
+    fill(kept, 5)
+    kept.clock.advance(1)
+    kept.timers.run_due(kept.clock.monotonic())
+    while kept.manager.offsets(TP).log_start_offset == 0:
+        kept.offload.run_work()
+    kept.manager.delete(TP)
+    kept.manager.create(TP, OTHER_ID, config)
+    fill(kept, 1)
+    kept.offload.run_all()
+
+    assert (tmp_path / "t-0" / "00000000000000000000.log").exists()
 
 
 def test_reader_of_a_segment_that_goes_keeps_its_bytes(tmp_path: Path) -> None:

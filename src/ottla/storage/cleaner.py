@@ -213,11 +213,11 @@ class Cleaner:
 
     def _announce(self, current: _Pass, group: CleanedGroup) -> None:
         work = partial(announce_swap, self._host.filesystem, current.log.directory, group.segment.base_offset)
-        self._background.submit(work, partial(self._swap, current, group))
+        self._background.submit(partial(current.log.names.change, work), partial(self._swap, current, group))
 
     def _swap(self, current: _Pass, group: CleanedGroup, error: BaseException | None) -> None:
         """Let readers see the new segment; its file is held open while names change."""
-        if error is not None:
+        if error is not None or self._logs.find_opened(current.partition) is not current.log:
             self._end(current, error)
             return
         log, new = current.log, group.segment
@@ -228,7 +228,7 @@ class Cleaner:
         log.replace_segments(originals, [new])
         renamed: list[str] = []
         work = partial(self._rename, log.directory, group, renamed)
-        self._background.submit(work, partial(self._note_swap, current, group, renamed))
+        self._background.submit(partial(log.names.change, work), partial(self._note_swap, current, group, renamed))
 
     def _rename(self, directory: str, group: CleanedGroup, renamed: list[str]) -> None:
         base_offset = group.segment.base_offset

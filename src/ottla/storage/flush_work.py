@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from ottla.errors import KafkaError
+from ottla.storage.directory_names import DirectoryNames
 from ottla.storage.files import FileSystem
 from ottla.storage.open_files import SegmentFile
 
@@ -26,7 +28,7 @@ class FlushWork:
         self._new_files: list[str] = []
         self._side_files: list[str] = []
         self._directories: list[str] = []
-        self._replacements: list[tuple[str, bytes]] = []
+        self._replacements: list[tuple[DirectoryNames, str, bytes]] = []
 
     def add_names(self, files: Sequence[str], directories: Sequence[str]) -> None:
         """Have files synced that are not open, and then the names in directories."""
@@ -37,17 +39,17 @@ class FlushWork:
         """Have files synced that need not exist, or may be removed before their turn comes."""
         self._side_files += files
 
-    def add_replacement(self, path: str, data: bytes) -> None:
+    def add_replacement(self, names: DirectoryNames, path: str, data: bytes) -> None:
         """Have a small file replaced first."""
-        self._replacements.append((path, data))
+        self._replacements.append((names, path, data))
 
     def run(self, synced: set[str] | None = None) -> None:
         """Sync everything. Raises `OSError`.
 
         `synced` are directories that need no sync any more; those that got one are added.
         """
-        for path, data in self._replacements:
-            self._filesystem.replace(path, data)
+        for names, path, data in self._replacements:
+            names.change(partial(self._filesystem.replace, path, data))
         for _, file in self._files:
             file.sync()
         for path in self._new_files:

@@ -43,6 +43,7 @@ from ottla.model import (
 )
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.crc32c import crc32c
+from ottla.storage.directory_names import DirectoryNames
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.index import MAX_RELATIVE_OFFSET
@@ -100,6 +101,7 @@ class PartitionLog:
         "is_compacting",
         "log_end_offset",
         "log_start_offset",
+        "names",
         "partition",
         "producers",
         "unsynced_names",
@@ -120,6 +122,8 @@ class PartitionLog:
     ) -> None:
         self.partition = partition
         self.directory = directory
+        self.names = DirectoryNames()
+        """Through which threads rename the log's files."""
         self.config = config
         self.epochs = epochs
         self.producers = producers
@@ -270,10 +274,11 @@ class PartitionLog:
     def _undo_append(self, error: OSError) -> KafkaStorageError:
         """Cut off what a failed write may have left, so that the next append may try; else give the log up."""
         failure = KafkaStorageError(f"{self.partition}: append failed: {error.strerror}")
-        try:
-            self.active.file.get().truncate(self.active.size_bytes)
-        except OSError:
-            self.fail(failure)
+        if self.active.file.is_open:  # else it could not even be opened: nothing was written
+            try:
+                self.active.file.get().truncate(self.active.size_bytes)
+            except OSError:
+                self.fail(failure)
         if self._refused_at != self.log_end_offset:  # once, however often the producers try
             self._refused_at = self.log_end_offset
             _log.error("%s; the next append is tried again", failure)
@@ -289,8 +294,12 @@ class PartitionLog:
         if self._host.syncs_appends:
             self._has_new_epoch = True
             self._host.schedule_flush(self)
-        else:
+            return
+        try:
             self.epochs.store(durable=False)
+        except OSError as error:
+            _log.warning("%s: the leader epochs cannot be written, the next flush tries again: %s", self.partition, error)
+            self._has_new_epoch = True
 
     def _advance_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
@@ -391,7 +400,7 @@ class PartitionLog:
             work.add_names(*self.unsynced_names)
             self.unsynced_names = None
         if self._has_new_epoch:
-            work.add_replacement(self.epochs.path, self.epochs.encode())
+            work.add_replacement(self.names, self.epochs.path, self.epochs.encode())
             self._has_new_epoch = False
         return work
 
@@ -612,7 +621,11 @@ class PartitionLog:
             segment.retire()
 
     def discard(self, error: KafkaError) -> None:
-        """End a log that is being deleted: close the files, each with its last reader, and fail what waits."""
+        """End a log that is being deleted: close the files, each with its last reader, and fail what waits.
+
+        No thread renames anything in its directory afterwards.
+        """
+        self.names.give_up()
         self.failure = KafkaStorageError(f"{self.partition} was deleted")
         self.settle_pending(error)
         self.retire()

@@ -607,7 +607,11 @@ class LogManager:
         return self.log(partition).aborted_transactions(first_offset, up_to_offset)
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
-        return self.log(partition).offset_for_timestamp(timestamp_ms)
+        log = self.log(partition)
+        try:
+            return log.offset_for_timestamp(timestamp_ms)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be searched for a time: {error}") from error
 
     def end_offset_for_epoch(self, partition: TopicPartition, leader_epoch: int) -> EpochEndOffset:
         return self.log(partition).end_offset_for_epoch(leader_epoch)

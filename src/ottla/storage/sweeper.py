@@ -129,7 +129,8 @@ class Sweeper:
             if is_gone or not self._decide(look.swept, look.facts, look.facts[-1].end_offset).segments:
                 return
             log = self._logs.log(partition)
-        if log.is_compacting or log.failure is not None:
+        is_another = look.swept.log not in (None, log)
+        if is_another or log.is_compacting or log.failure is not None:
             return
         known = dict(zip(look.bases, look.facts, strict=True))
         now_ms = self._host.clock.wall_ms()
@@ -173,20 +174,20 @@ class Sweeper:
             log.log_start_offset,
         )
         self._warned.difference_update(segment.path for segment in taken)
-        throw_away(self._host, self._background, self._trash, taken, log.config.file_delete_delay_ms)
+        self._throw_away(log, taken)
 
+    def _throw_away(self, log: PartitionLog, segments: Sequence[Segment]) -> None:
+        """Rename the files of segments that the log has no more, and have them removed after a delay."""
+        renamed: list[str] = []
+        paths = [path for segment in segments for path in segment_paths(segment)]
 
-def throw_away(host: LogHost, background: Background, trash: Trash, segments: Sequence[Segment], delay_ms: int) -> None:
-    """Rename the files of segments that no log has any more, and have them removed after a delay."""
-    renamed: list[str] = []
-    paths = [path for segment in segments for path in segment_paths(segment)]
+        def done(error: BaseException | None) -> None:
+            if error is not None:
+                _log.warning("files of deleted segments cannot be renamed: %s", error)
+            self._trash.add(renamed, log.config.file_delete_delay_ms)
 
-    def done(error: BaseException | None) -> None:
-        if error is not None:
-            _log.warning("files of deleted segments cannot be renamed: %s", error)
-        trash.add(renamed, delay_ms)
-
-    background.submit(partial(mark_deleted, host.filesystem, paths, renamed), done)
+        work = partial(mark_deleted, self._host.filesystem, paths, renamed)
+        self._background.submit(partial(log.names.change, work), done)
 
 
 def segment_paths(segment: Segment) -> list[str]:
