@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,6 +17,7 @@ from ottla.storage.log import SPAN_FROM_BYTES, PartitionLog
 from ottla.storage.recovery import LoadPoint
 from ottla.storage.ticket import SegmentSpan
 from ottla.testing.clock import ManualClock
+from ottla.testing.faults import Faults, FaultyFileSystem
 from tests.storage.harness import UNCLEAN, FailingFileSystem, make_batch, make_host, open_log, take_bytes
 
 FILES = LocalFileSystem()
@@ -199,6 +202,43 @@ def test_torn_append_that_cannot_be_cut_off_ends_appends_but_not_reads(tmp_path:
     with pytest.raises(KafkaStorageError):
         log.append(make_batch(), leader_epoch=0)
     assert log.read(0, ReadLimit(1000, 1, at_least_one_batch=True)).size_bytes == log.size_bytes
+
+
+def test_an_append_that_finds_no_descriptor_is_tried_again(tmp_path: Path) -> None:
+    class ScarceFileSystem(LocalFileSystem):
+        is_exhausted = False
+
+        def open(self, path: str, *, create: bool = False) -> LocalFile:
+            if self.is_exhausted:
+                raise OSError(errno.EMFILE, "too many open files", path)
+            return super().open(path, create=create)
+
+    files = ScarceFileSystem()
+    log = open_log(tmp_path, host=make_host(filesystem=files)[0])
+    log.append(make_batch(), leader_epoch=0)
+    log.active.file.touched = False
+    assert log.active.file.close_if_idle()
+    files.is_exhausted = True
+    with pytest.raises(KafkaStorageError):
+        log.append(make_batch(), leader_epoch=0)
+    files.is_exhausted = False
+
+    assert log.append(make_batch(), leader_epoch=0).base_offset == 1
+
+
+def test_epochs_that_cannot_be_written_come_with_the_next_flush(tmp_path: Path) -> None:
+    files = FaultyFileSystem(LocalFileSystem(), Faults(Random(1)))
+    host, offload = make_host(filesystem=files)
+    log = open_log(tmp_path, host=host)
+    files.faults.fails = lambda call, path: "leader-epoch-checkpoint" in path
+    assert log.append(make_batch(), leader_epoch=7).base_offset == 0
+    files.faults.fails = None
+
+    assert log.has_unflushed
+    host.schedule_flush(log)
+    offload.run_all()
+
+    assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n7 0\n"
 
 
 def test_log_opens_as_it_was_closed(tmp_path: Path) -> None:
