@@ -1,8 +1,8 @@
 """`DirectoryNames`: the right to rename files in one partition's directory, until the directory itself goes.
 
-Threads rename segments while the loop may delete the topic, and another one may take its place under the same name: what
-was meant for the old directory must not happen in the new one. So threads make their changes through `change`, and
-whoever moves the directory away calls `give_up` first.
+Threads rename segments while the loop may delete the topic, and another one may take its place under the same name:
+what was meant for the old directory must not happen in the new one. So threads make their changes through `change`,
+and whoever moves the directory away calls `give_up` first.
 """
 
 from __future__ import annotations
