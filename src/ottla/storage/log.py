@@ -298,7 +298,7 @@ class PartitionLog:
         try:
             self.epochs.store(durable=False)
         except OSError as error:
-            _log.warning("%s: the leader epochs cannot be written, the next flush tries again: %s", self.partition, error)
+            _log.warning("%s: the next flush tries to write the leader epochs again: %s", self.partition, error)
             self._has_new_epoch = True
 
     def _advance_high_watermark(self, offset: int) -> None:
