@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -233,6 +234,23 @@ def test_a_deleted_name_is_free_at_once(tmp_path: Path) -> None:
 
     asyncio.run(rounds(20))
     asyncio.run(rounds(20))
+
+
+@on_broker()
+async def test_a_log_that_is_gone_keeps_no_topic_from_being_deleted(room: Room) -> None:
+    """Somebody removed a partition's directory: what is left of the topic goes, and whoever waits there is told."""
+    await room.create("t", partitions=2)
+    waiting = await room.connect()
+    waiting.send(fetch_request({"t": {0: 0, 1: 0}}, max_wait_ms=60_000), 12)
+    await room.bounds("t")
+    directory = Path(room.running.directory)
+    shutil.rmtree(directory / "t-0")
+
+    assert await delete(room, "t") == 0
+
+    await waiting.receive()
+    assert not (directory / "t-1").exists()
+    await room.create("t", partitions=2)
 
 
 @on_broker()

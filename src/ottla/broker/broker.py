@@ -234,7 +234,10 @@ class Broker:
             return
         del self._topics[topic.name]
         for partition in topic.partitions:
-            self._log.delete(partition.topic_partition)
+            try:
+                self._log.delete(partition.topic_partition)
+            except (KafkaStorageError, UnknownTopicOrPartition):  # the topic is gone all the same
+                _log.exception("a log cannot be removed", extra={"partition": str(partition.topic_partition)})
             self._purgatory.wake(partition.topic_partition)
 
     def create_offsets_topic(self) -> Ticket | None:
