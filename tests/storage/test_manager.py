@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ OTHER_ID = TopicId(bytes(15) + b"\x08")
 EVERYTHING = ReadLimit(1_000_000, 1_000_000, at_least_one_batch=True)
 
 
-def with_partition(directory: Path, **settings: bool) -> LogManager:
+def with_partition(directory: Path, **settings: Any) -> LogManager:
     manager = start_manager(directory, **settings)
     manager.create(TP, TOPIC_ID, LogConfig())
     return manager
@@ -303,6 +304,63 @@ def test_truncation_takes_records_back(tmp_path: Path) -> None:
     assert manager.offsets(TP) == (0, 1, 1, 1)
     with pytest.raises(OffsetOutOfRange):
         manager.read(TP, 2, EVERYTHING)
+
+
+def test_truncation_forgets_what_producers_did_there(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.configure(TP, LogConfig(internal_segment_bytes=200))
+    for sequence in range(6):
+        batch = make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence)
+        manager.begin_append(TP, batch, leader_epoch=0)
+    manager.truncate_to(TP, 3)
+
+    assert [state.last_sequence for state in manager.log(TP).producers] == [2]
+    again = manager.begin_append(TP, make_batch(producer_id=1, producer_epoch=0, base_sequence=3), leader_epoch=0)
+    assert (again.base_offset, again.is_duplicate) == (3, False)
+    assert max(int(path.stem) for path in (tmp_path / "t-0").glob("*.snapshot")) <= 3
+
+
+def test_flush_that_ran_during_a_truncation_says_nothing_of_later_records(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    manager = with_partition(tmp_path, fsync=True, offload=offload)
+    for _ in range(4):
+        manager.begin_append(TP, make_batch(), leader_epoch=0)
+    offload.run_loop()
+    manager.truncate_to(TP, 1)
+    ticket = manager.begin_append(TP, make_batch(), leader_epoch=0)
+    offload.run_work()
+    assert not ticket.is_durable
+    offload.run_all()
+    assert ticket.is_durable
+
+
+def test_stops_leave_one_producer_snapshot(tmp_path: Path) -> None:
+    for sequence in range(4):
+        manager = with_partition(tmp_path)
+        batch = make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence)
+        manager.begin_append(TP, batch, leader_epoch=0)
+        manager.close()
+    assert sorted(path.stem for path in (tmp_path / "t-0").glob("*.snapshot")) == [f"{3:020d}", f"{4:020d}"]
+    start_manager(tmp_path).log(TP)
+    assert [path.stem for path in (tmp_path / "t-0").glob("*.snapshot")] == [f"{4:020d}"]
+
+
+def test_snapshot_of_records_that_a_crash_took_goes(tmp_path: Path) -> None:
+    """Else it would speak of others than are there, once the log has grown past it again."""
+    manager = with_partition(tmp_path)
+    manager.configure(TP, LogConfig(internal_segment_bytes=200))
+    for sequence in range(4):
+        batch = make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence)
+        manager.begin_append(TP, batch, leader_epoch=0)
+    for directory in manager.directories:
+        directory.release()
+    first, *others = sorted((tmp_path / "t-0").glob("*.log"))
+    first.write_bytes(first.read_bytes()[:-5])
+    for path in others:
+        path.unlink()
+
+    assert start_manager(tmp_path).offsets(TP).log_end_offset == 1
+    assert not list((tmp_path / "t-0").glob("*.snapshot"))
 
 
 def test_name_of_a_long_topic_still_fits_when_deleted(tmp_path: Path) -> None:

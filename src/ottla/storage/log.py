@@ -77,6 +77,7 @@ class PartitionLog:
     __slots__ = (
         "_bases",
         "_flush_messages",
+        "_flushing",
         "_has_new_epoch",
         "_has_new_names",
         "_host",
@@ -147,6 +148,7 @@ class PartitionLog:
         self._bases = [segment.base_offset for segment in segments]
         self._pending: deque[LogTicket] = deque()
         self._unflushed: list[Segment] = []
+        self._flushing: FlushWork | None = None
         self._has_new_names = False
         self._has_new_epoch = False
         self._refused_at = NO_OFFSET
@@ -390,7 +392,7 @@ class PartitionLog:
         """Lease what a flush has to sync: everything that was appended before this call."""
         files = [segment.file for segment in self._unflushed]
         files.append(self.active.file)
-        work = FlushWork(self._host.filesystem, self.log_end_offset, files)
+        work = self._flushing = FlushWork(self._host.filesystem, self.log_end_offset, files)
         if self._has_new_names:
             work.add_side_files([path for segment in self._unflushed for path in segment.side_paths()])
             work.add_names((), [self.directory])
@@ -407,10 +409,11 @@ class PartitionLog:
     def end_flush(self, work: FlushWork, error: BaseException | None) -> None:
         """Take note of a flush that ran: move the high watermark, then settle the tickets that it covers."""
         work.release()
+        self._flushing = None
         if error is not None:
             self.fail_flush(error)
             return
-        end_offset = min(work.end_offset, self.log_end_offset)
+        end_offset = work.end_offset
         self.flushed_offset = max(self.flushed_offset, end_offset)
         if not self._host.syncs_appends or self.failure is not None:
             return
@@ -586,7 +589,10 @@ class PartitionLog:
             segment.retire()
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything at and above `offset`; appends that wait for a flush there fail."""
+        """Cut off everything at and above `offset`; appends that wait for a flush fail.
+
+        What producers did there is still known afterwards, see `recovery.truncate_log`.
+        """
         if offset >= self.log_end_offset:
             return
         self.settle_pending(KafkaStorageError(f"{self.partition} was truncated to {offset}"))
@@ -597,6 +603,8 @@ class PartitionLog:
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
+        if self._flushing is not None:  # it says nothing of what comes in the place of what was cut off
+            self._flushing.end_offset = min(self._flushing.end_offset, self.log_end_offset)
         self.epochs.truncate_from_end(self.log_end_offset)
         self._note_roll_limits()
 

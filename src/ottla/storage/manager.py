@@ -70,7 +70,7 @@ from ottla.storage.housekeeping import Housekeeper
 from ottla.storage.log import PartitionLog
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recoveries import run_recoveries
-from ottla.storage.recovery import LoadPoint, load_log
+from ottla.storage.recovery import LoadPoint, load_log, truncate_log
 from ottla.storage.segment import LOG_SUFFIX
 from ottla.storage.sweeper import Sweeper, SweptLog
 from ottla.storage.ticket import LogTicket
@@ -626,7 +626,7 @@ class LogManager:
         return log_start_offset
 
     def truncate_to(self, partition: TopicPartition, offset: int) -> None:
-        self.log(partition).truncate_to(offset)
+        truncate_log(self._host, self.log(partition), offset)
 
     def size_bytes(self, partition: TopicPartition) -> int:
         """Bytes of a log's segments, counted without opening it: whoever asks often asks about all there are."""

@@ -86,6 +86,16 @@ def load_log(
         raise KafkaStorageError(f"{partition} in {directory} cannot be opened: {error}") from error
 
 
+def truncate_log(host: LogHost, log: PartitionLog, offset: int) -> None:
+    """Cut off what stands at and above `offset`, and what is known of producers there. Raises `KafkaStorageError`."""
+    expiration_ms = log.producers.expiration_ms
+    try:
+        log.truncate_to(offset)
+        _Loader(host, host.open_files, log.partition, log.directory, log.config, expiration_ms).reload_producers(log)
+    except OSError as error:
+        raise KafkaStorageError(f"{log.partition} cannot be truncated: {error}") from error
+
+
 class _Loader:
     """The steps of one load, and what they have found so far."""
 
@@ -144,6 +154,7 @@ class _Loader:
         log_end_offset = _rise_above_index(self._segments[-1])
         log_start_offset = max(point.log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_end(log_end_offset)
+        self._remove_stray_snapshots(log_end_offset)
         log = PartitionLog(
             self._host,
             self._partition,
@@ -267,6 +278,26 @@ class _Loader:
             producers.load(states, self._host.clock.wall_ms())
             return offset
         return 0
+
+    def reload_producers(self, log: PartitionLog) -> None:
+        """Learn the producers anew of a log that was shortened."""
+        self._names.update(self._host.filesystem.list(self._directory))
+        self._segments = list(log.segments)
+        self._remove_stray_snapshots(log.log_end_offset)
+        log.producers.clear()
+        self._load_producers(log.producers, len(self._segments))
+        log.producers.note_high_watermark(log.high_watermark)
+
+    def _remove_stray_snapshots(self, log_end_offset: int) -> None:
+        """Remove snapshots of what the log has lost, and those that stops within a segment left, but for the newest."""
+        offsets = sorted(int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in self._names if _is_snapshot(name))
+        newest = max((offset for offset in offsets if offset <= log_end_offset), default=0)
+        kept = {newest, *(segment.base_offset for segment in self._segments)}
+        for offset in offsets:
+            if offset > log_end_offset or offset not in kept:
+                name = f"{format_offset(offset)}{SNAPSHOT_SUFFIX}"
+                self._host.filesystem.remove(f"{self._directory}/{name}")
+                self._names.discard(name)
 
     def _replay(self, producers: ProducerStates, segment: Segment, from_offset: int, indexed: Segment | None) -> None:
         """Learn producers from a segment that is known to be good; `indexed` gets its aborted transactions."""
