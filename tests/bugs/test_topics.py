@@ -33,6 +33,7 @@ INVALID_PARTITIONS = 37
 INVALID_REPLICATION_FACTOR = 38
 INVALID_REPLICA_ASSIGNMENT = 39
 INVALID_REQUEST = 42
+KAFKA_STORAGE_ERROR = 56
 
 
 async def create(room: Room, *topics: CreatableTopic, validate_only: bool = False) -> CreateTopicsResponse:
@@ -251,6 +252,20 @@ async def test_a_log_that_is_gone_keeps_no_topic_from_being_deleted(room: Room) 
     await waiting.receive()
     assert not (directory / "t-1").exists()
     await room.create("t", partitions=2)
+
+
+@on_broker()
+async def test_a_log_that_could_not_be_made_is_made_with_its_first_record(room: Room) -> None:
+    """The disk had no room for it when the topic was created. Until it has, producers are told and may try again."""
+    obstacle = Path(room.running.directory) / "t-0"
+    obstacle.write_bytes(b"")
+    await room.create("t")
+    assert (await room.produce("t", batch(b"v"))).error_code == KAFKA_STORAGE_ERROR
+
+    obstacle.unlink()
+
+    assert await room.append("t", b"v") == 0
+    assert await room.read_all("t") == [(0, b"v")]
 
 
 @on_broker()

@@ -260,18 +260,23 @@ class Broker:
 
         `records` is read and stamped in place and not kept.
         """
-        self._write_leader_epoch(partition)
+        if not partition.is_epoch_written:
+            self._prepare_first_append(partition)
         return partition.append(records, self.clock.wall_ms(), is_zstd_allowed=is_zstd_allowed)
 
-    def _write_leader_epoch(self, partition: Partition) -> None:
-        if not partition.is_epoch_written:
-            self.metadata.write_leader_epoch(partition.topic_id, partition.topic_partition.partition)
-            partition.is_epoch_written = True
+    def _prepare_first_append(self, partition: Partition) -> None:
+        """Record the epoch in which it is written, and make the log if the disk did not let us when it was due."""
+        topic_partition, topic_id = partition.topic_partition, partition.topic_id
+        if not self._log.contains(topic_partition):
+            self._log.create(topic_partition, topic_id, partition.config)
+        self.metadata.write_leader_epoch(topic_id, topic_partition.partition)
+        partition.is_epoch_written = True
 
     def _lead(self, shard: Shard) -> int:
         """The leader epoch of a state shard's partition, recorded now if it is not yet."""
         partition = self.partition(shard.topic, shard.partition)
-        self._write_leader_epoch(partition)
+        if not partition.is_epoch_written:
+            self._prepare_first_append(partition)
         return partition.leader_epoch
 
     def fetch(self, plan: FetchPlan, reply: Reply) -> list[PartitionRead] | Waiting[TopicPartition]:
