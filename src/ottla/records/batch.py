@@ -229,10 +229,13 @@ def next_batch_size(buffer: memoryview, position: i64) -> i64:
 
     Torn means that the buffer ends within it. Raises `CorruptMessage` where no batch can start like that.
     """
-    remaining: i64 = len(buffer) - position
+    return size_from_front(bytes(buffer[position : position + HEADER_TO_MAGIC_BYTES]), len(buffer) - position)
+
+
+def size_from_front(front: bytes, remaining: i64) -> i64:
+    """`next_batch_size` of what begins with `front`, as far as that goes, and has `remaining` bytes in all."""
     if remaining < LOG_OVERHEAD_BYTES:
         return -1
-    front = bytes(buffer[position : position + HEADER_TO_MAGIC_BYTES])
     length = i64(read_i32_be(front, BATCH_LENGTH_AT))
     if length < MIN_LENGTH or length > 0x7FFFFFFF - LOG_OVERHEAD_BYTES:
         raise CorruptMessage(f"a record batch cannot be {length} bytes long")

@@ -50,6 +50,7 @@ from ottla.records.batch import (
     TRANSACTIONAL_BIT,
     RecordBatch,
     next_batch_size,
+    size_from_front,
 )
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import DEFAULT_LEVELS, Codec, inflate
@@ -61,6 +62,7 @@ from ottla.records.rules import ProduceRules, check_each_record
 
 __all__ = ["ProduceRules", "ValidatedBatch", "check_request", "has_transactional_batch", "validate_produced"]
 
+_CLIENT: Final = AppendOrigin.CLIENT
 _NONE: Final = 0
 _ZSTD: Final = 4
 _CRC: Final = struct.Struct(">I")
@@ -122,10 +124,10 @@ def has_transactional_batch(records: bytes | bytearray | memoryview) -> bool:
 
     Raises `CorruptMessage` where no batch can start, which fails the whole request, not the partition alone.
     """
-    view = memoryview(records)
-    if next_batch_size(view, 0) < 0 or view[MAGIC_AT] != CURRENT_MAGIC:
+    front = bytes(records[: ATTRIBUTES_AT + 2])
+    if size_from_front(front, len(records)) < 0 or front[MAGIC_AT] != CURRENT_MAGIC:
         return False
-    return view[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT != 0
+    return front[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT != 0
 
 
 def check_request(view: memoryview, is_zstd_allowed: bool) -> i64:
@@ -134,12 +136,17 @@ def check_request(view: memoryview, is_zstd_allowed: bool) -> i64:
     What follows it is ignored when it is too short to be a batch. Raises `InvalidRecord`, `CorruptMessage` and, for
     zstd before Produce version 7 (KIP-110), `UnsupportedCompressionType`.
     """
-    size = next_batch_size(view, 0)
+    return _check_one_batch(view, bytes(view[: ATTRIBUTES_AT + 2]), is_zstd_allowed)
+
+
+def _check_one_batch(view: memoryview, front: bytes, is_zstd_allowed: bool) -> i64:
+    """`check_request`, for whoever has the first bytes copied out already."""
+    size = size_from_front(front, len(view))
     if size < 0:
         raise InvalidRecord("the request has no whole record batch for the partition")
-    if view[MAGIC_AT] != CURRENT_MAGIC:
+    if front[MAGIC_AT] != CURRENT_MAGIC:
         raise InvalidRecord("the request has records of an older format than record batches (magic 2)")
-    if not is_zstd_allowed and view[ATTRIBUTES_AT + 1] & CODEC_BITS == _ZSTD:
+    if not is_zstd_allowed and front[ATTRIBUTES_AT + 1] & CODEC_BITS == _ZSTD:
         raise UnsupportedCompressionType("zstd needs version 7 of Produce")
     if size < len(view) and next_batch_size(view, size) >= 0:
         raise InvalidRecord("the request has more than one record batch for the partition")
@@ -170,14 +177,14 @@ def validate_produced(
     `MessageTooLarge`, `InvalidRecord`, `UnsupportedCompressionType`, or `RecordValidationFailed` with the code of
     `InvalidRecord` or `InvalidTimestamp` where single records are to blame.
     """
-    view = memoryview(records)
-    is_client = origin == AppendOrigin.CLIENT
-    size = check_request(view, is_zstd_allowed) if is_client else _check_own_set(view)
+    view = records if isinstance(records, memoryview) else memoryview(records)
+    is_client = origin is _CLIENT
+    header = bytes(view[:HEADER_BYTES])
+    size = _check_one_batch(view, header, is_zstd_allowed) if is_client else _check_own_set(view)
     if size != len(view):
         view = view[:size]
     if size < HEADER_BYTES:
         raise CorruptMessage(f"a record batch has at least {HEADER_BYTES} bytes, this one {size}")
-    header = bytes(view[:HEADER_BYTES])
     if is_client and read_i64_be(header, BASE_OFFSET_AT) != 0:
         raise InvalidRecord(f"a produced batch has base offset 0, this one {read_i64_be(header, BASE_OFFSET_AT)}")
     _check_size(size, rules)
