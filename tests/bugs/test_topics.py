@@ -252,6 +252,7 @@ async def test_a_log_that_is_gone_keeps_no_topic_from_being_deleted(room: Room) 
     await waiting.receive()
     assert not (directory / "t-1").exists()
     await room.create("t", partitions=2)
+    assert await room.append("t", b"v") == 0
 
 
 @on_broker()

@@ -391,3 +391,26 @@ def test_read_gives_the_appended_bytes(tmp_path: Path) -> None:
     manager.begin_append(TP, small, leader_epoch=0)
     manager.begin_append(TP, large, leader_epoch=0)
     assert take_bytes(manager.read(TP, 0, EVERYTHING)) == small + large
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_records_are_durable_together_with_the_record_of_their_topic(seed: int) -> None:
+    """A new topic's first records are flushed before the metadata is: then they bring it to disk themselves."""
+    files, offload = MemoryFileSystem(ManualClock()), ManualOffload()
+    manager = start_manager(Path("/data"), fsync=True, filesystem=files, offload=offload)
+    metadata = manager.open_metadata_log(manager.directories[0], LogConfig(), 0)
+    metadata.append(make_batch(), leader_epoch=0)
+    offload.run_all()
+    metadata.append(make_batch(), leader_epoch=0)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    ticket = manager.begin_append(TP, make_batch(), leader_epoch=0)
+    offload.run_loop()
+
+    _, (flush, done) = offload.work
+    flush()
+    done(None)
+
+    assert ticket.is_durable
+    left = files.cut_power(Random(seed))
+    assert left.size(metadata.active.file.path) == metadata.active.size_bytes
+    assert left.size("/data/t-0/00000000000000000000.log") == len(make_batch())

@@ -494,6 +494,8 @@ class LogManager:
         try:
             self._host.filesystem.remove_tree(target)
             self._host.filesystem.rename(place.directory.partition_path(partition), target)
+        except FileNotFoundError:
+            _log.warning("%s: its directory was gone already", partition)
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
         del self._places[partition]
@@ -562,10 +564,24 @@ class LogManager:
         place.is_clean = True
         if place.is_new:
             directory = place.directory.partition_path(partition)
-            log.unsynced_names = ([f"{directory}/{PARTITION_METADATA}"], [directory, place.directory.path])
+            files, directories = self._undecided_metadata()
+            log.unsynced_names = (
+                [*files, f"{directory}/{PARTITION_METADATA}"],
+                [*directories, directory, place.directory.path],
+            )
             place.is_new = False
         self._logs[partition] = log
         return log
+
+    def _undecided_metadata(self) -> tuple[list[str], list[str]]:
+        """Files and directories that have to be on disk before records of a new topic are: what says that there is one.
+
+        Topics are recorded before their logs are made, and usually that has been flushed when the first record comes.
+        """
+        metadata = self._logs.get(TopicPartition(METADATA_TOPIC, 0))
+        if metadata is None or not metadata.has_unflushed:
+            return [], []
+        return [segment.file.path for segment in metadata.segments[-2:]], [metadata.directory]
 
     def _load(self, partition: TopicPartition, place: _Place, open_files: OpenFiles) -> PartitionLog:
         directory = place.directory.partition_path(partition)
