@@ -198,6 +198,8 @@ class Server:
             metadata_log_config(
                 segment_bytes=self.config.integer("metadata.log.segment.bytes"),
                 segment_ms=self.config.integer("metadata.log.segment.ms"),
+                retention_bytes=self.config.integer("metadata.max.retention.bytes"),
+                retention_ms=self.config.integer("metadata.max.retention.ms"),
             )
         )
         return store

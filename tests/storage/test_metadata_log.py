@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import tarfile
 from collections.abc import Iterator
@@ -9,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from ottla.config.log_config import LogConfig
 from ottla.engine import Shard, StateRecord
 from ottla.errors import KafkaStorageError
 from ottla.model import METADATA_TOPIC, TopicPartition
 from ottla.records.batch import split_batches
 from ottla.storage.directory import DirectoryError, MetaProperties
-from ottla.storage.files import LocalFileSystem
+from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_log import METADATA_SHARD, MetadataLog, find_metadata_directory, metadata_log_config
 from ottla.storage.metadata_snapshots import (
@@ -30,27 +32,33 @@ from ottla.storage.metadata_snapshots import (
 )
 from ottla.storage.quorum_state import CorruptQuorumState
 from ottla.testing.clock import ManualClock
-from tests.storage.harness import GOLDEN, TOPIC_ID, TP, ManualOffload, make_manager
+from tests.storage.harness import GOLDEN, TOPIC_ID, TP, FailingFileSystem, ManualOffload, make_manager
 
 METADATA = "__cluster_metadata-0"
 CONTROL = ControlBodies(b"leader", lambda contained_ms: b"header %d" % contained_ms, b"footer")
 VOTERS = {"kraft_version": b"version", "voters": b"voters"}
-CONFIG = metadata_log_config(segment_bytes=1 << 20, segment_ms=604_800_000)
+A_WEEK_MS = 604_800_000
+CONFIG = metadata_log_config(segment_bytes=1 << 20, segment_ms=A_WEEK_MS)
 FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
 
 
 def start(
-    directory: Path, *, fsync: bool = False, offload: ManualOffload | None = None
+    directory: Path,
+    *,
+    fsync: bool = False,
+    offload: ManualOffload | None = None,
+    filesystem: FileSystem | None = None,
+    config: LogConfig = CONFIG,
 ) -> tuple[LogManager, MetadataLog]:
     """Bring the metadata log of a directory up to where it can be loaded, formatting it when it is new."""
     clock = ManualClock()
-    manager = make_manager(directory, fsync=fsync, offload=offload, clock=clock)
+    filesystem = LocalFileSystem() if filesystem is None else filesystem
+    manager = make_manager(directory, fsync=fsync, offload=offload, clock=clock, filesystem=filesystem)
     manager.open()
     try:
         if manager.directories[0].meta is None:
             manager.directories[0].format(MetaProperties("a-cluster", 1, bytes(16)))
         manager.load()
-        filesystem = LocalFileSystem()
         log = MetadataLog(
             manager,
             find_metadata_directory(manager.directories, filesystem),
@@ -61,7 +69,7 @@ def start(
         )
         if not log.is_formatted:
             log.format(records(b"level"), **VOTERS)
-        log.open(CONFIG)
+        log.open(config)
     except BaseException:
         for found in manager.directories:
             found.release()
@@ -192,17 +200,76 @@ def test_only_what_was_appended_since_the_snapshot_counts_for_the_next(tmp_path:
     assert 500 < again.record_bytes_since_snapshot < 700
 
 
-def test_the_newest_two_snapshots_stay(tmp_path: Path) -> None:
-    _, log = start(tmp_path)
+def snapshots_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in (directory / METADATA).glob("*.checkpoint"))
+
+
+def segments_in(directory: Path) -> list[int]:
+    return sorted(int(path.stem) for path in (directory / METADATA).glob("*.log"))
+
+
+def test_old_snapshots_go_by_their_age(tmp_path: Path) -> None:
+    _, log = start(tmp_path, config=metadata_log_config(segment_bytes=1 << 20, segment_ms=A_WEEK_MS, retention_ms=1))
     loaded(log)
     log.become_leader()
-    for value in (b"a", b"b", b"c"):
+    for value in (b"a", b"b"):
         append(log, value)
         log.snapshot(METADATA_SHARD, records(value))
-    assert sorted(path.name for path in (tmp_path / METADATA).glob("*.checkpoint")) == [
-        SnapshotId(5, 1).file_name,
-        SnapshotId(6, 1).file_name,
-    ]
+    assert snapshots_in(tmp_path) == [FIRST_SNAPSHOT, SnapshotId(4, 1).file_name, SnapshotId(5, 1).file_name]
+    for name in (FIRST_SNAPSHOT, SnapshotId(4, 1).file_name):
+        os.utime(tmp_path / METADATA / name, (0, 0))
+    append(log, b"c")
+    log.snapshot(METADATA_SHARD, records(b"c"))
+    assert snapshots_in(tmp_path) == [SnapshotId(5, 1).file_name, SnapshotId(6, 1).file_name]
+
+
+def test_old_snapshots_go_by_size_and_the_log_before_the_oldest_with_them(tmp_path: Path) -> None:
+    config = metadata_log_config(segment_bytes=500, segment_ms=A_WEEK_MS, retention_bytes=3_000)
+    manager, log = start(tmp_path, config=config)
+    loaded(log)
+    log.become_leader()
+    for number in range(100):
+        append(log, b"%d" % number * 20)
+        if number % 10 == 9:
+            log.snapshot(METADATA_SHARD, records(b"as of %d" % number))
+    kept = snapshots_in(tmp_path)
+    assert 1 < len(kept) < 10
+    oldest = int(kept[0].split("-")[0])
+    assert 0 < segments_in(tmp_path)[0] <= oldest < segments_in(tmp_path)[1]
+    assert not [path for path in (tmp_path / METADATA).iterdir() if path.stem.isdigit() and int(path.stem) == 0]
+    append(log, b"last")
+    manager.close()
+
+    _, again = start(tmp_path, config=config)
+    assert loaded(again) == [b"as of 99", b"last"]
+
+
+def test_newest_snapshot_stays_whatever_its_size(tmp_path: Path) -> None:
+    _, log = start(tmp_path, config=metadata_log_config(segment_bytes=5_000, segment_ms=A_WEEK_MS, retention_bytes=0))
+    loaded(log)
+    log.become_leader()
+    append(log, bytes(2_000))
+    log.snapshot(METADATA_SHARD, records(bytes(2_000)))
+    assert snapshots_in(tmp_path) == [SnapshotId(4, 1).file_name]
+
+
+def test_failed_sync_before_a_snapshot_ends_appends(tmp_path: Path) -> None:
+    """The system tells of a failed write-back once; the next flush would report records as durable that are lost."""
+    files = FailingFileSystem()
+    manager, log = start(tmp_path, fsync=True, filesystem=files)
+    loaded(log)
+    log.become_leader()
+    ticket = log.append(METADATA_SHARD, list(records(b"a")), log.leader_epoch)
+    files.is_sync_failing = True
+    with pytest.raises(OSError):
+        log.snapshot(METADATA_SHARD, records(b"all"))
+    files.is_sync_failing = False
+
+    assert ticket.error is not None
+    with pytest.raises(KafkaStorageError):
+        append(log, b"b")
+    manager.close()
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
 def test_a_snapshot_that_was_not_finished_is_removed(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ Invariants:
 1. An epoch is stored in `quorum-state` before anything is appended in it, so no epoch is used twice.
 2. The first batch of every epoch is a leader-change control batch; the first of all names the voters, too.
 3. A snapshot appears whole or not at all, and only after the log up to it is synced.
-4. The newest two snapshots stay, and the log from the newest one on. Records before it are not read again.
+4. The newest snapshot stays, and the log from its end on. Records before it are not read again. Older snapshots go by
+   age and size (`metadata.max.retention.*`), and whole segments with them that lie before the oldest that stays.
 5. A log that was cut within its last write is repaired; damage before that is refused. Other partitions lose records
    by it; here whole topics would be gone, and their files stray.
 6. What was found about the quorum's voters is carried byte for byte into the snapshots that we write.
@@ -17,6 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -43,21 +45,25 @@ from ottla.storage.metadata_snapshots import (
 )
 from ottla.storage.quorum_state import FILE_NAME, QuorumState, read_quorum_state, write_quorum_state
 from ottla.storage.segment import LOG_SUFFIX
+from ottla.storage.sweeper import segment_paths
+
+_log = logging.getLogger(__name__)
 
 METADATA_SHARD: Final = Shard(METADATA_TOPIC, 0)
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 
 _READ_BYTES: Final = 1 << 20
-_SNAPSHOTS_KEPT: Final = 2
 
 
-def metadata_log_config(*, segment_bytes: int, segment_ms: int) -> LogConfig:
-    """Settings of the metadata log: it is never cleaned by age or size, only behind its snapshots."""
+def metadata_log_config(
+    *, segment_bytes: int, segment_ms: int, retention_bytes: int = -1, retention_ms: int = -1
+) -> LogConfig:
+    """Settings of the metadata log. Its retention is for snapshots, and for the log only behind them; -1: no limit."""
     return LogConfig(
         segment_bytes=segment_bytes,
         segment_ms=segment_ms,
-        retention_ms=-1,
-        retention_bytes=-1,
+        retention_ms=retention_ms,
+        retention_bytes=retention_bytes,
         max_message_bytes=2**31 - 1,
     )
 
@@ -286,10 +292,9 @@ class MetadataLog:
         return self._log.append(bytearray(batch), self._leader_epoch, AppendOrigin.RAFT_LEADER)
 
     def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
-        """Store the state as of the log's end. Raises `OSError`."""
+        """Store the state as of the log's end. Raises `OSError`; when the log cannot be synced, it takes no more."""
         _check_shard(shard)
-        for segment in self._log.segments[-2:]:  # older ones were synced since they were rolled
-            segment.file.get().sync()
+        self._sync_log()
         self._snapshots.write(
             SnapshotId(self.next_offset, self._leader_epoch),
             records,
@@ -297,8 +302,45 @@ class MetadataLog:
             now_ms=self._clock.wall_ms(),
         )
         self.record_bytes_since_snapshot = 0
-        for old in self._snapshots.find_all()[:-_SNAPSHOTS_KEPT]:
-            self._snapshots.remove(old)
+        try:
+            self._remove_old()
+        except OSError as error:
+            _log.warning("old metadata cannot be removed: %s", error)
+
+    def _sync_log(self) -> None:
+        try:
+            for segment in self._log.segments[-2:]:  # older ones were synced since they were rolled
+                segment.file.get().sync()
+        except OSError as error:  # the next sync would say that all is well
+            self._log.fail_flush(error)
+            raise
+
+    def _remove_old(self) -> None:
+        """Remove snapshots by age and size, oldest first, and the segments before those that stay, as Kafka does."""
+        snapshots = self._snapshots.find_all()
+        size_bytes = self._log.size_bytes + sum(map(self._snapshots.size, snapshots))
+        config, now_ms = self._log.config, self._clock.wall_ms()
+        while len(snapshots) > 1:
+            is_too_much = 0 <= config.retention_bytes < size_bytes
+            is_too_old = 0 <= config.retention_ms < now_ms - self._snapshots.modified_ms(snapshots[0])
+            if not is_too_much and not is_too_old:
+                break
+            oldest = snapshots.pop(0)
+            size_bytes -= self._snapshots.size(oldest)
+            self._snapshots.remove(oldest)
+            size_bytes -= self._remove_segments_before(snapshots[0].end_offset)
+
+    def _remove_segments_before(self, offset: int) -> int:
+        """Remove the segments that lie wholly below an offset; returns their bytes."""
+        segments = self._log.segments
+        count = sum(following.base_offset <= offset for following in segments[1:])
+        taken = self._log.take_oldest(count) if count else []
+        for segment in taken:
+            for path in reversed(
+                segment_paths(segment)
+            ):  # the log last: without it the others would lie there for good
+                self._filesystem.remove(path)
+        return sum(segment.size_bytes for segment in taken)
 
 
 def _check_shard(shard: Shard) -> None:

@@ -87,6 +87,14 @@ class MetadataSnapshots:
     def remove(self, snapshot: SnapshotId) -> None:
         self._filesystem.remove(f"{self._path}/{snapshot.file_name}")
 
+    def size(self, snapshot: SnapshotId) -> int:
+        """Return its bytes."""
+        return self._filesystem.size(f"{self._path}/{snapshot.file_name}")
+
+    def modified_ms(self, snapshot: SnapshotId) -> int:
+        """Return when it was written, in ms since 1970."""
+        return self._filesystem.modified_ms(f"{self._path}/{snapshot.file_name}")
+
     def read(self, snapshot: SnapshotId) -> list[RecordBatch]:
         """Return a snapshot's batches. Raises `KafkaStorageError` when it is damaged or not whole."""
         path = f"{self._path}/{snapshot.file_name}"
