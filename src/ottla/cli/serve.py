@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NoReturn
 
+from ottla.cli.log_lines import LogLines
 from ottla.config.broker_config import BrokerConfig, ConfigError, environment_properties, parse_overrides
 from ottla.config.properties import decode_properties
 
@@ -40,7 +41,9 @@ _log = logging.getLogger("ottla")
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until a signal comes; returns the exit code."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogLines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     try:
         config = read_config(arguments)
     except (ConfigError, OSError) as error:

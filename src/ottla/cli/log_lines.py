@@ -1,0 +1,35 @@
+"""`LogLines`: how a record of the broker's log stands in a line.
+
+    2026-01-31 12:00:00,000 INFO ottla.dialects.kafka.session: connection ended: reset by peer peer="::1, port 5"
+
+What code passes as `extra=` comes behind the message, as key=value; a value with blanks, quotes or control characters
+is quoted, so that nothing that a client chose can look like another field or another line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Final
+
+_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_OWN_NAMES: Final = frozenset({*vars(logging.makeLogRecord({})), "asctime", "message"})
+_PLAIN: Final = re.compile(r"[^\s\"'=\x00-\x1f\x7f-\x9f]+")
+
+
+class LogLines(logging.Formatter):
+    """Formats a record with all that it carries."""
+
+    def __init__(self) -> None:
+        super().__init__(_FORMAT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line, before any traceback."""
+        fields = (f"{name}={_quote(value)}" for name, value in vars(record).items() if name not in _OWN_NAMES)
+        return " ".join((super().formatMessage(record), *fields))
+
+
+def _quote(value: object) -> str:
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
