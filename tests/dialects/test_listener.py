@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Coroutine
 from typing import Any
 
@@ -78,6 +79,20 @@ def test_a_connection_that_waits_is_answered_once_there_is_room(run: Any) -> Non
             first.close()
             assert await waiting
             second.close()
+
+    run(main())
+
+
+def test_without_a_host_every_address_is_served_at_one_port(run: Any) -> None:
+    async def main() -> None:
+        async with running_broker({"listeners": "PLAINTEXT://:0"}) as running:
+            port = running.server.listeners[0].port
+            hosts = ["127.0.0.1", "::1"] if socket.has_dualstack_ipv6() else ["127.0.0.1"]
+            for host in hosts:
+                client = Client(*await asyncio.open_connection(host, port))
+                client.writer.write(REQUEST)
+                assert await client.is_answered()
+                client.close()
 
     run(main())
 

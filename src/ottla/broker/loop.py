@@ -21,15 +21,17 @@ SHORTEST_SECONDS: Final = 0.001
 class LoopOffload:
     """The `engine.Offload` of an event loop. Threads are started when there is work for them."""
 
-    __slots__ = ("_executor", "_loop")
+    __slots__ = ("_executor", "_is_closed", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._is_closed = False
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="ottla-blocking")
 
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        """Run `work` on a thread, then `done` on the loop with what it raised."""
-        self._executor.submit(self._run, work, done)
+        """Run `work` on a thread, then `done` on the loop with what it raised. Neither is run after `close`."""
+        if not self._is_closed:
+            self._executor.submit(self._run, work, done)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Run `callback` on the loop after the current callbacks."""
@@ -37,6 +39,7 @@ class LoopOffload:
 
     def close(self) -> None:
         """Wait for the work that was submitted; its ends still come to the loop."""
+        self._is_closed = True
         self._executor.shutdown(wait=True)
 
     def _run(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:

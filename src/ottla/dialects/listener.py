@@ -20,6 +20,9 @@ from ottla.dialects.stream import Stream
 from ottla.engine import Offload
 
 BACKLOG: Final = 1024
+ANY_ADDRESS: Final = ("", "::")
+"""Hosts that mean every address of this machine. By one socket, as in Kafka: loops would make one for each family, and
+with port 0 give them different ports."""
 
 _log = logging.getLogger(__name__)
 
@@ -143,9 +146,14 @@ class Listener:
     async def bind(self, host: str, port: int) -> None:
         """Take the address without accepting yet; `host` and `port` are then the real ones. Raises `OSError`."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            self._new_stream, host or None, port, backlog=BACKLOG, start_serving=False
-        )
+        if host in ANY_ADDRESS and socket.has_dualstack_ipv6():
+            self._server = await loop.create_server(
+                self._new_stream, sock=_bind_any_address(port), backlog=BACKLOG, start_serving=False
+            )
+        else:
+            self._server = await loop.create_server(
+                self._new_stream, host or None, port, backlog=BACKLOG, start_serving=False
+            )
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
 
     async def start(self) -> None:
@@ -194,3 +202,16 @@ class Listener:
         self._gate.leave(connection)
         if not self._connections:
             self._all_gone.set()
+
+
+def _bind_any_address(port: int) -> socket.socket:
+    """A socket that IPv6 and IPv4 peers can connect to, once it listens. Raises `OSError`."""
+    bound = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind(("::", port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
