@@ -122,3 +122,24 @@ def test_a_waiter_whose_answer_wakes_its_own_key_answers_once() -> None:
 
     assert errand.finished == 1
     assert len(purgatory) == 0
+
+
+def test_a_long_chain_of_answers_that_wake_each_other_is_no_deep_one() -> None:
+    purgatory: Purgatory[str] = Purgatory(Timers())
+
+    class Link(Errand):
+        def __init__(self, following: str) -> None:
+            super().__init__()
+            self.following = following
+
+        def finish(self) -> None:
+            super().finish()
+            purgatory.wake(self.following)
+
+    links = [Link(str(number + 1)) for number in range(5_000)]
+    for number, link in enumerate(links):
+        purgatory.wait(link, [str(number)], deadline=5.0)
+
+    purgatory.wake("0")
+
+    assert all(link.finished == 1 for link in links)

@@ -10,6 +10,7 @@ Deadlines hang on the process's one heap of timers.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -63,11 +64,13 @@ class Waiting(Generic[K]):
 class Purgatory(Generic[K]):
     """All waiters of one kind, by the keys that they watch."""
 
-    __slots__ = ("_by_key", "_timers")
+    __slots__ = ("_by_key", "_is_waking", "_timers", "_woken")
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._by_key: dict[K, dict[Waiting[K], None]] = {}  # a dict as an ordered set: first come, first woken
+        self._woken: deque[K] = deque()
+        self._is_waking = False
 
     def __len__(self) -> int:
         """How many waiters there are; counts a waiter once for each key."""
@@ -82,11 +85,21 @@ class Purgatory(Generic[K]):
         return waiting
 
     def wake(self, key: K) -> None:
-        """Let every waiter of `key` look again."""
-        waitings = self._by_key.get(key)
-        if waitings is None:
+        """Let every waiter of `key` look again. What an answer wakes in turn is woken after it, not within it."""
+        if key not in self._by_key:
             return
-        for waiting in list(waitings):
+        self._woken.append(key)
+        if self._is_waking:
+            return
+        self._is_waking = True
+        try:
+            while self._woken:
+                self._ask_waiters(self._woken.popleft())
+        finally:
+            self._is_waking = False
+
+    def _ask_waiters(self, key: K) -> None:
+        for waiting in list(self._by_key.get(key, ())):
             if not waiting.is_over and waiting.waiter.is_done(key):
                 waiting.finish_now()
 
