@@ -6,6 +6,7 @@ import logging
 import random
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -388,6 +389,16 @@ def test_map_without_room_for_all_keys_takes_several_passes(tmp_path: Path) -> N
     topic.kept.advance(5)
     assert sorted(newest(topic.records()).items()) == sorted((b"k%d" % (v % 30), b"%d" % v) for v in range(30, 60))
     assert len(topic.records()) == 30
+
+
+def test_index_settings_that_became_smaller_end_no_compaction(tmp_path: Path) -> None:
+    topic = Compacted(tmp_path, index_interval_bytes=0, internal_segment_bytes=10_000)
+    for value in range(60):
+        topic.put((b"k%d" % (value % 30), b"%d" % value))
+    topic.kept.manager.configure(TP, replace(topic.config, segment_index_bytes=80))
+    topic.clean()
+    topic.kept.advance(5)
+    assert [offset for offset, _, _ in topic.records()] == list(range(30, 60))
 
 
 def test_rate_is_kept(tmp_path: Path) -> None:

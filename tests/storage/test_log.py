@@ -288,6 +288,23 @@ def test_segments_behind_a_bad_batch_go(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.log"))) == 2
 
 
+def test_index_settings_that_became_smaller_cost_no_records(tmp_path: Path) -> None:
+    """Recovery indexes anew by the settings of now; a segment may have more entries than they allow."""
+    log = open_log(tmp_path, LogConfig(index_interval_bytes=0))
+    for _ in range(50):
+        log.append(make_batch(), 0)
+    log.retire()
+
+    again = open_log(tmp_path, LogConfig(index_interval_bytes=0, segment_index_bytes=80), point=UNCLEAN)
+    assert again.log_end_offset == 50
+    assert again.read(49, EVERYTHING).size_bytes == len(make_batch())
+    again.append(make_batch(), 0)
+    assert [segment.base_offset for segment in again.segments] == [0, 50]
+    for path in tmp_path.glob("*index"):
+        path.unlink()
+    assert open_log(tmp_path, LogConfig(index_interval_bytes=0, segment_index_bytes=80)).log_end_offset == 51
+
+
 def test_nothing_below_the_recovery_point_is_checked(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=2 * len(make_batch()))
     log = open_log(tmp_path, config)

@@ -90,9 +90,9 @@ class OffsetIndex:
         """Offset of the last entry; the base offset when there is none."""
         return self._last_offset
 
-    def append(self, offset: int, position: int) -> None:
-        """Add an entry. Raises `ValueError` when there is no room left or the offset does not rise."""
-        if self._count >= self.max_entries:
+    def append(self, offset: int, position: int, *, beyond_limit: bool = False) -> None:
+        """Add an entry. Raises `ValueError` when the offset does not rise and, but for `beyond_limit`, without room."""
+        if self._count >= self.max_entries and not beyond_limit:
             raise ValueError(f"{self.path} has no room for offset {offset}")
         if self._count and offset <= self._last_offset:
             raise ValueError(f"{self.path}: offset {offset} is not above {self._last_offset}")
@@ -226,9 +226,9 @@ class TimeIndex:
         return self._last
 
     def maybe_append(self, timestamp_ms: int, offset: int, *, use_last_slot: bool = False) -> None:
-        """Add an entry when the timestamp is above the last one.
+        """Add an entry when the timestamp is above the last one; beyond the index's limit with `use_last_slot`.
 
-        Raises `ValueError` when there is no room left or the offset falls.
+        Raises `ValueError` when the offset falls, and without `use_last_slot` when there is no room left.
         """
         if not use_last_slot and self._count >= self.max_entries - 1:
             raise ValueError(f"{self.path} has no room for timestamp {timestamp_ms}")

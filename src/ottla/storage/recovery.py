@@ -376,7 +376,7 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
                 if batch.partition_leader_epoch > epochs.latest_epoch:
                     epochs.replay(batch.partition_leader_epoch, batch.base_offset)
                 _learn(producers, segment, batch)
-            segment.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms)
+            segment.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms, beyond_limit=True)
     except (KafkaError, ValueError) as error:
         _log.warning("%s%s: %s", segment.path, LOG_SUFFIX, error)
     segment.time_index.maybe_append(segment.max_timestamp_ms, segment.offset_of_max_timestamp, use_last_slot=True)

@@ -190,8 +190,13 @@ class Segment:
         self.file.get().append(batch)
         self.note_batch(len(batch), last_offset, max_timestamp_ms)
 
-    def note_batch(self, size_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
-        """Take a batch that stands at the end of the file into sizes and indexes (recovery does this too)."""
+    def note_batch(
+        self, size_bytes: int, last_offset: int, max_timestamp_ms: int, *, beyond_limit: bool = False
+    ) -> None:
+        """Take a batch that stands at the end of the file into sizes and indexes (recovery does this too).
+
+        `beyond_limit` lets the indexes outgrow theirs, for what was written when it was higher: it tells when to roll.
+        """
         position = self.size_bytes
         self.size_bytes = position + size_bytes
         self.next_offset = last_offset + 1
@@ -206,8 +211,10 @@ class Segment:
         if self.rolling_timestamp_ms is None:
             self.rolling_timestamp_ms = max_timestamp_ms
         if self._bytes_since_index_entry > self._index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(self.max_timestamp_ms, self.offset_of_max_timestamp)
+            self.offset_index.append(last_offset, position, beyond_limit=beyond_limit)
+            self.time_index.maybe_append(
+                self.max_timestamp_ms, self.offset_of_max_timestamp, use_last_slot=beyond_limit
+            )
             self._bytes_since_index_entry = 0
             self.is_full = self.offset_index.is_full or self.time_index.is_full
         self._bytes_since_index_entry += size_bytes
@@ -281,7 +288,7 @@ class Segment:
         size_bytes, next_offset = self.size_bytes, self.next_offset
         self.start_over()
         for span in walk_batches(self.file.get(), 0, size_bytes):
-            self.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms)
+            self.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms, beyond_limit=True)
         self.time_index.maybe_append(self.max_timestamp_ms, self.offset_of_max_timestamp, use_last_slot=True)
         self.store_indexes()
         self.size_bytes, self.next_offset = size_bytes, next_offset
