@@ -11,7 +11,8 @@ import pytest
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit, RecordLog
 from ottla.errors import KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
-from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.model import ZERO_TOPIC_ID, AppendOrigin, TopicId, TopicPartition
+from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
 from ottla.storage.directory import DirectoryError
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.manager import LogManager
@@ -244,6 +245,32 @@ def test_what_a_killed_broker_left_in_memory_is_synced_before_it_counts(seed: in
     second.checkpoint()
 
     assert after_power_cut(memory, seed).offsets(TP).log_end_offset == 7
+
+
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean-stop", "killed"])
+@pytest.mark.parametrize("seed", range(10))
+def test_aborted_transactions_survive_a_power_cut_after_the_stop(seed: int, *, is_clean: bool) -> None:
+    """A transaction index that is gone is not missed by anyone, but readers of committed records need it."""
+    memory, offload, config = MemoryFileSystem(ManualClock()), ManualOffload(), LogConfig(internal_segment_bytes=150)
+    manager = start_manager(Path("/data"), fsync=True, filesystem=memory, offload=offload)
+    manager.create(TP, TOPIC_ID, config)
+    for sequence in range(2):
+        batch = make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence, is_transactional=True)
+        manager.begin_append(TP, batch, leader_epoch=0)
+        marker = EndTransactionMarker(ControlType.ABORT, 0)
+        end = end_transaction_batch(marker, producer_id=1, producer_epoch=0, timestamp_ms=1_750_000_000_000)
+        manager.begin_append(TP, bytearray(end), leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    if is_clean:
+        manager.prepare_close()
+        offload.run_all()
+    else:
+        memory = memory.kill()
+        manager = start_manager(Path("/data"), fsync=True, filesystem=memory)
+    manager.close()
+
+    again = after_power_cut(memory, seed)
+    assert again.directories[0].was_clean
+    assert len(again.aborted_transactions(TP, 0, 10)) == 2
 
 
 class SyncedNames(LocalFileSystem):

@@ -621,10 +621,15 @@ class PartitionLog:
     # ---- closing
 
     def close(self) -> None:
-        """Bring indexes and the producer snapshot to disk and close the files. The data must be flushed already."""
+        """Write indexes and the producer snapshot and close the files. The data must be flushed already.
+
+        Of these only the transaction index is synced: nothing tells when it is gone. Raises `OSError`.
+        """
         if self.failure is None:
             self.active.become_inactive()
             self.store_snapshot()
+            if self.active.txn_index.sync():
+                self._host.filesystem.sync_directory(self.directory)
         for segment in self._segments:
             segment.retire()
 

@@ -331,6 +331,7 @@ class _Loader:
         """Bring to disk what counts as durable from now on: a killed process may have left it in memory only."""
         for segment in checked:
             segment.file.get().sync()
+            segment.txn_index.sync()
         for path in self._name_directories():
             self._host.filesystem.sync_directory(path)
 

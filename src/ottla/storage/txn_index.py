@@ -75,6 +75,12 @@ class TransactionIndex:
             self._entries = kept
             self._store()
 
+    def sync(self) -> bool:
+        """Bring the entries to disk; False when there are none."""
+        if self._entries:
+            self._filesystem.sync_file(self.path)
+        return bool(self._entries)
+
     def clear(self) -> None:
         self._entries.clear()
         self._filesystem.remove(self.path)
