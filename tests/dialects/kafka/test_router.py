@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ottla.dialects.kafka.dialect import IMPORT_AFTER_SECONDS, KafkaDialect
 from ottla.dialects.kafka.router import HANDLERS, Router
 from ottla.protocol.apis import API, ApiKey
+from tests.dialects.handlers.harness import Bench
 
 
 def test_every_handler_in_the_table_is_there_and_speaks_its_api() -> None:
@@ -12,3 +16,19 @@ def test_every_handler_in_the_table_is_there_and_speaks_its_api() -> None:
 
     assert served.keys() == HANDLERS.keys() | {ApiKey.API_VERSIONS}
     assert all(route.request is API[key].request and callable(route.handle) for key, route in served.items())
+
+
+def test_a_broker_that_has_run_for_a_while_has_every_handler_at_hand(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    dialect = KafkaDialect(bench.broker)
+    timers, now = bench.broker.timers, bench.broker.clock.monotonic()
+
+    timers.run_due(now + IMPORT_AFTER_SECONDS / 2)
+    known_before = set(dialect.router.known)
+    while not HANDLERS.keys() <= dialect.router.known.keys():
+        deadline = timers.next_deadline()
+        assert deadline is not None
+        timers.run_due(deadline)
+
+    assert known_before == {ApiKey.API_VERSIONS}
+    assert dialect.router.known.keys() == HANDLERS.keys() | {ApiKey.API_VERSIONS}

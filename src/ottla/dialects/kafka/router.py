@@ -1,8 +1,9 @@
 """The one table of served APIs: which handler answers which key in which versions. ApiVersions is answered from it.
 
 An API that is not in the table is not announced, and whoever asks for it loses the connection, as in Kafka. Handlers
-and the messages that they speak are named, and imported when somebody first asks for them: most brokers are never asked
-for most APIs, and a start waits for nothing that it does not need.
+and the messages that they speak are named, and imported when somebody first asks for them, since a start waits for
+nothing that it does not need; the rest follows, one by one, once the broker has run for a while. Then what it serves
+depends neither on a descriptor that is left nor on files that an upgrade has replaced meanwhile.
 """
 
 from __future__ import annotations
@@ -112,6 +113,13 @@ class Router:
             key = ApiKey(api_key)
             route = self.known[api_key] = _route(key, _import_handler(HANDLERS[key]))
         return route
+
+    def import_next(self) -> bool:
+        """Import one handler that nobody has asked for; False when none is left."""
+        missing = next((key for key in HANDLERS if key not in self.known), None)
+        if missing is not None:
+            self.find(missing)
+        return missing is not None
 
     def served(self) -> dict[int, Route]:
         """Return all routes, everything imported."""
