@@ -11,7 +11,9 @@ import pytest
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit
 from ottla.errors import KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
+from ottla.model import AppendOrigin
 from ottla.records.batch import RecordBatch
+from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
 from ottla.storage.files import LocalFile, LocalFileSystem
 from ottla.storage.log import SPAN_FROM_BYTES, PartitionLog
 from ottla.storage.recovery import LoadPoint
@@ -239,6 +241,25 @@ def test_epochs_that_cannot_be_written_come_with_the_next_flush(tmp_path: Path) 
     offload.run_all()
 
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n7 0\n"
+
+
+def test_abort_that_cannot_be_noted_ends_appends_and_is_found_at_the_next_start(tmp_path: Path) -> None:
+    faults = Faults(Random(1))
+    host, _ = make_host(filesystem=FaultyFileSystem(FILES, faults))
+    log = open_log(tmp_path, host=host)
+    log.append(make_batch(producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True), 0)
+    faults.fails = lambda call, path: path.endswith(".txnindex")
+    marker = end_transaction_batch(
+        EndTransactionMarker(ControlType.ABORT, 0), producer_id=1, producer_epoch=0, timestamp_ms=1_750_000_000_000
+    )
+    for _ in range(2):
+        with pytest.raises(KafkaStorageError):
+            log.append(bytearray(marker), 0, AppendOrigin.COORDINATOR)
+    assert log.failure is not None
+
+    again = open_log(tmp_path, point=UNCLEAN)
+    assert again.log_end_offset == 2
+    assert len(again.aborted_transactions(0, 2)) == 1
 
 
 def test_log_opens_as_it_was_closed(tmp_path: Path) -> None:

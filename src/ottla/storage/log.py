@@ -237,8 +237,16 @@ class PartitionLog:
         if active.size_bytes == size_bytes:
             self._note_roll_limits()
         if produced is not None:
-            produced.learn(self.producers, active)
+            self._learn(produced)
         return self._settle_append(base_offset, last_offset, log_append_time_ms)
+
+    def _learn(self, produced: ProducedAppend) -> None:
+        try:
+            produced.learn(self.producers, self.active)
+        except OSError as error:  # the batch stands, and the next start makes the index anew
+            self.fail(KafkaStorageError(f"{self.partition}: aborted transactions cannot be noted: {error.strerror}"))
+            assert self.failure is not None
+            raise self.failure from error
 
     def _settle_append(self, base_offset: int, last_offset: int, log_append_time_ms: int) -> LogTicket:
         """Answer an append that is in the page cache; under `fsync` its end comes with a flush."""
