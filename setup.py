@@ -28,6 +28,7 @@ COMPILED: Final = (
     "protocol/plans.py",
     "protocol/codec.py",
     "protocol/headers.py",
+    "protocol/one_batch.py",
     "protocol/connection.py",
     "protocol/flat/*.py",
     "storage/index.py",

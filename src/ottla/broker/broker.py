@@ -87,6 +87,8 @@ class Broker:
         self.telemetry = Telemetry(clock, lambda: uuid4().bytes)
         self._log = log
         self._fetch_max_bytes = self.config.fetch_max_bytes
+        self.acknowledges_at_once = not self.config.flushes_before_ack
+        """True when an append is all that acks=all asks for (ottla.flush.policy=os)."""
         self._topics: dict[str, Topic] = {}
         self._topics_by_id: dict[TopicId, Topic] = {}
         self._purgatory: Purgatory[TopicPartition] = Purgatory(timers)

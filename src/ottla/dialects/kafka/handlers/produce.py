@@ -53,6 +53,7 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from ottla.protocol.one_batch import read_one_batch
 from ottla.records.validation import check_request, has_transactional_batch
 
 TOPIC_IDS_FROM_VERSION: Final = 13
@@ -104,6 +105,26 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
     if not undurable:
         return response
     return _DurableAnswer(response, undurable).later
+
+
+def answer_one_batch(frame: memoryview, context: RequestContext) -> bytes | None:
+    """Return the answer's frame when a Produce request is of the usual form and its batch was appended at once.
+
+    None leaves it to the general way, which also says what is wrong with a batch that was not taken.
+    """
+    asked = read_one_batch(frame)
+    if asked is None or (asked.acks != ACKS_LEADER and not context.broker.acknowledges_at_once):
+        return None
+    topic = context.broker.find_topic(asked.topic)
+    if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
+        return None
+    records = frame[asked.records_at : asked.records_end]
+    is_zstd_allowed = asked.api_version >= ZSTD_FROM_VERSION
+    try:
+        ticket = context.broker.append(topic.partitions[asked.partition], records, is_zstd_allowed=is_zstd_allowed)
+    except KafkaError:
+        return None
+    return asked.answer(ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset)
 
 
 def _append(

@@ -1,0 +1,141 @@
+"""The short way for usual Produce requests reads and answers what the general codec reads and answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.codec import DecodeError, decode
+from ottla.protocol.headers import RequestHeader, decode_request_header, encode_request_frame, encode_response_frame
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from ottla.protocol.one_batch import MAX_VERSION, MIN_VERSION, read_one_batch
+from ottla.records.builder import BatchBuilder
+from ottla.records.compression import Codec
+from tests.protocol.kafka_data import golden_cases
+
+VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
+
+
+def batch(*, value: bytes = b"v", codec: Codec = Codec.NONE, is_transactional: bool = False) -> bytes:
+    builder = BatchBuilder(
+        codec=codec, producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=is_transactional
+    )
+    builder.append(1_750_000_000_000, b"k", value)
+    return bytes(builder.build())
+
+
+def usual(*, records: bytes | None = None, topic: str = "orders", partition: int = 3, acks: int = -1) -> ProduceRequest:
+    data = PartitionProduceData(index=partition, records=batch() if records is None else records)
+    return ProduceRequest(acks=acks, timeout_ms=5, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+
+
+def frame_of(request: ProduceRequest, version: int, client_id: str = "client") -> memoryview:
+    parts = encode_request_frame(RequestHeader(ApiKey.PRODUCE, version, 77, client_id), request)
+    return memoryview(b"".join(bytes(part) for part in parts if isinstance(part, bytes | memoryview)))[4:]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("size", [1, 100, 300, 20_000, 3_000_000])
+def test_a_usual_request_is_read_as_the_codec_reads_it(version: int, size: int) -> None:
+    records = batch(value=b"x" * size)
+    frame = frame_of(usual(records=records, topic="naïve-тема"), version)
+
+    asked = read_one_batch(frame)
+
+    assert asked is not None
+    assert (asked.api_version, asked.acks, asked.topic, asked.partition) == (version, -1, "naïve-тема", 3)
+    assert bytes(frame[asked.records_at : asked.records_end]) == records
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_answer_is_the_codecs_byte_for_byte(version: int) -> None:
+    asked = read_one_batch(frame_of(usual(), version))
+    row = PartitionProduceResponse(
+        index=3, base_offset=1 << 40, log_append_time_ms=1_750_000_000_000, log_start_offset=9
+    )
+    topic = TopicProduceResponse(name="orders", partition_responses=[row])
+    parts = encode_response_frame(ApiKey.PRODUCE, version, 77, ProduceResponse(responses=[topic]))
+
+    assert asked is not None
+    assert asked.answer(1 << 40, 1_750_000_000_000, 9) == b"".join(
+        bytes(part) for part in parts if isinstance(part, bytes)
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "request_",
+    [
+        usual(acks=0),
+        usual(acks=2),
+        usual(records=batch(codec=Codec.GZIP)),
+        usual(records=batch(is_transactional=True)),
+        usual(records=b"short"),
+        usual(records=b""),
+        usual(topic=""),
+        usual(topic="t" * 600),
+        ProduceRequest(transactional_id="x", acks=-1, topic_data=usual().topic_data),
+        ProduceRequest(acks=-1, topic_data=[*usual().topic_data, *usual(topic="other").topic_data]),
+        ProduceRequest(
+            acks=-1, topic_data=[TopicProduceData(name="t", partition_data=usual().topic_data[0].partition_data * 2)]
+        ),
+        ProduceRequest(acks=-1),
+    ],
+    ids=repr,
+)
+def test_what_is_not_usual_goes_the_general_way(version: int, request_: ProduceRequest) -> None:
+    assert read_one_batch(frame_of(request_, version)) is None
+
+
+@pytest.mark.parametrize("version", [MIN_VERSION, MAX_VERSION])
+def test_a_frame_that_ends_anywhere_or_goes_on_is_not_usual(version: int) -> None:
+    frame = bytes(frame_of(usual(), version))
+
+    assert all(read_one_batch(memoryview(frame[:end])) is None for end in range(len(frame)))
+    assert read_one_batch(memoryview(frame + b"\0")) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_whatever_byte_is_changed_both_ways_read_the_same(version: int) -> None:
+    """No damage makes the short way see another request than the codec, or fail."""
+    frame = bytes(frame_of(usual(), version))
+    for at in range(len(frame) - len(batch()) + 23):
+        for value in (0, 1, 2, 0x7F, 0x80, 0xFF):
+            damaged = memoryview(frame[:at] + bytes([value]) + frame[at + 1 :])
+            asked = read_one_batch(damaged)
+            if asked is None:
+                continue
+            header, body_at = decode_request_header(damaged)
+            request = decode(ProduceRequest, header.api_version, damaged, body_at)
+            data = request.topic_data[0].partition_data[0]
+            assert (header.api_version, request.acks) == (asked.api_version, asked.acks)
+            assert (request.topic_data[0].name, data.index) == (asked.topic, asked.partition)
+            assert data.records == damaged[asked.records_at : asked.records_end]
+
+
+def test_kafkas_own_requests_are_read_alike_or_left() -> None:
+    for case in golden_cases("requests.jsonl.gz")["ProduceRequest"]:
+        header = RequestHeader(ApiKey.PRODUCE, case["v"], 1, "c")
+        parts = encode_request_frame(header, ProduceRequest())
+        prefix = b"".join(bytes(part) for part in parts if isinstance(part, bytes))[4:]
+        _, body_at = decode_request_header(memoryview(prefix))
+        asked = read_one_batch(memoryview(prefix[:body_at] + bytes.fromhex(case["hex"])))
+        assert asked is None or len(case["json"]["topicData"]) == 1, case["case"]
+
+
+def test_other_apis_are_not_looked_at() -> None:
+    for api in API.values():
+        frame = bytearray(frame_of(usual(), 7))
+        frame[:2] = int(api.key).to_bytes(2, "big")
+        try:
+            asked = read_one_batch(memoryview(frame))
+        except DecodeError:  # it must not even try
+            pytest.fail(api.name)
+        assert (asked is not None) == (api.key == ApiKey.PRODUCE)
