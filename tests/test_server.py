@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.quorum import QuorumListener
 from ottla.config.broker_config import BrokerConfig
+from ottla.dialects.listener import Listener
 from ottla.server import Server, StartError
 from ottla.testing.clock import ManualClock
 from ottla.testing.cluster import running_broker
@@ -94,4 +96,22 @@ def test_a_snapshot_is_written_by_age(tmp_path: Path) -> None:
             running.advance(HOUR_S)
             assert len(list((tmp_path / METADATA).glob("*.checkpoint"))) == 2
 
+    asyncio.run(scenario())
+
+
+def test_of_two_that_bind_one_port_at_once_the_second_to_listen_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_: Listener) -> None:
+        raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    async def scenario() -> None:
+        with pytest.raises(StartError, match=r"cannot listen at 127\.0\.0\.1:"):
+            async with running_broker({"log.dirs": str(tmp_path)}):
+                pass
+        monkeypatch.undo()
+        async with running_broker({"log.dirs": str(tmp_path)}):
+            """Nothing was left locked."""
+
+    monkeypatch.setattr(Listener, "start", refuse)
     asyncio.run(scenario())

@@ -68,8 +68,9 @@ _REASONS: Final = (
     KafkaStorageError,
     MetadataRefused,
     StartError,
+    OSError,
 )
-"""What the rooms below raise when they cannot work with what they found."""
+"""What the rooms below raise when they cannot work with what they found, and what the system does on the way."""
 
 
 class Server:
@@ -109,14 +110,21 @@ class Server:
         """Serve. Raises `StartError`, in one line, and leaves nothing locked or bound."""
         try:
             await self._open()
+            for listener in self.listeners:
+                await self._listen(listener)
         except _REASONS as error:
             self._give_up()
             raise StartError(str(error)) from error
         except BaseException:
             self._give_up()
             raise
-        for listener in self.listeners:
+
+    @staticmethod
+    async def _listen(listener: Listener) -> None:
+        try:
             await listener.start()
+        except OSError as error:  # two that start at once can both bind a port, and one of them listens
+            raise StartError(f"cannot listen at {listener.host}:{listener.port}: {error.strerror}") from error
 
     async def _open(self) -> None:
         self._log.open()

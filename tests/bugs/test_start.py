@@ -88,6 +88,17 @@ def test_a_directory_in_use_ends_the_start_and_is_free_after_a_kill(tmp_path: Pa
         """The lock went with the process."""
 
 
+def test_a_file_that_cannot_be_read_ends_the_start_with_its_name(tmp_path: Path) -> None:
+    """KAFKA-4428 and its kind, for what the system refuses."""
+    (tmp_path / "meta.properties").mkdir()
+
+    code, said = refused(command(tmp_path))
+
+    assert code == 1
+    assert "meta.properties" in said
+    assert "Traceback" not in said
+
+
 def test_settings_that_cannot_work_end_the_start_with_a_reason(tmp_path: Path) -> None:
     """KAFKA-6394 "Prevent misconfiguration of advertised listeners": clients were told to connect to 0.0.0.0."""
     bad = {
