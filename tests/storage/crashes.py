@@ -196,6 +196,35 @@ def crash(seed: int, steps: int, cut_at: int, *, is_power_cut: bool) -> None:
             check(manager, partition, told)
 
 
+def kill_then_cut_power(seed: int, steps: int, cut_at: int) -> None:
+    """Kill the process at a call, start again, perhaps stop in order, and cut the power: what was readable stays."""
+    clock = ManualClock()
+    dice = Random(seed * 7_919 + cut_at)
+    memory = MemoryFileSystem(clock)
+    workload: Workload | None = None
+    try:
+        workload = Workload(FaultyFileSystem(memory, Faults(dice, cut_at)), clock, seed)
+        workload.run(steps)
+    except PowerCut:
+        pass
+    left, offload = memory.kill(), ManualOffload()
+    manager = open_manager(left, clock, offload)
+    offload.run_all()
+    readable = {partition: manager.offsets(partition).high_watermark for partition in CONFIGS}
+    if dice.random() < 1 / 2:
+        manager.checkpoint()
+    if dice.random() < 1 / 3:
+        manager.prepare_close()
+        offload.run_all()
+        manager.close()
+    manager = open_manager(left.cut_power(dice), clock, ManualOffload())
+    for partition, end in readable.items():
+        assert manager.offsets(partition).log_end_offset >= end, "records that could be read are gone"
+    if workload is not None:
+        for partition, told in workload.acknowledged.items():
+            check(manager, partition, told)
+
+
 def check(manager: LogManager, partition: TopicPartition, told: Acknowledged) -> None:
     offsets = manager.offsets(partition)
     batches = read_all(manager, partition)
