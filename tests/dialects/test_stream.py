@@ -254,3 +254,24 @@ def test_closing_waits_for_what_was_written(data: tuple[int, bytes]) -> None:
         assert await asyncio.get_running_loop().sock_recv(pair.peer, 1) == b""
 
     run(test)
+
+
+@pytest.mark.parametrize("is_resident", [True, False])
+def test_what_is_said_after_the_end_takes_nothing_from_what_was_said_before(
+    data: tuple[int, bytes], is_resident: bool
+) -> None:
+    descriptor, content = data
+
+    async def test(pair: Pair) -> None:
+        early, late = Span(descriptor, 0, LARGE, is_resident=is_resident), Span(descriptor, 0, LARGE)
+        pair.stream.write_parts([early, b"end"])
+        pair.stream.close()
+        pair.stream.write_parts([late])
+        assert (early.releases, late.releases) == (0, 1)
+        pair.offload.run()
+
+        assert await pair.read(LARGE + 3) == content + b"end"
+        assert await asyncio.get_running_loop().sock_recv(pair.peer, 1) == b""
+        assert early.releases == 1
+
+    run(test)

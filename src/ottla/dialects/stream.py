@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, cast
 
 from ottla.clock import Clock
@@ -159,10 +159,11 @@ class Stream(asyncio.BufferedProtocol):
 
     def write_parts(self, parts: Sequence[Part]) -> None:
         """Send parts in order after all that was written before; spans are released in any case."""
-        self._queue.extend(parts)
         if self._is_lost or self._is_closing:
-            self._release_all()
-        elif not (self._is_paused or self._is_warming):
+            _release(parts)
+            return
+        self._queue.extend(parts)
+        if not (self._is_paused or self._is_warming):
             self._send()
 
     def pause_reading(self) -> None:
@@ -305,7 +306,13 @@ class Stream(asyncio.BufferedProtocol):
     def _release_all(self) -> None:
         """Give back the spans that will not be sent. One that a thread is reading is given back when it is done."""
         queue, self._queue = self._queue, deque()
-        for i, part in enumerate(queue):
-            if not isinstance(part, (bytes, memoryview)) and not (i == 0 and self._is_warming):
-                part.release()
+        if self._is_warming:
+            queue.popleft()
+        _release(queue)
         self._sending = None
+
+
+def _release(parts: Iterable[Part]) -> None:
+    for part in parts:
+        if not isinstance(part, (bytes, memoryview)):
+            part.release()
