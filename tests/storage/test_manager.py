@@ -441,3 +441,13 @@ def test_records_are_durable_together_with_the_record_of_their_topic(seed: int) 
     left = files.cut_power(Random(seed))
     assert left.size(metadata.active.file.path) == metadata.active.size_bytes
     assert left.size("/data/t-0/00000000000000000000.log") == len(make_batch())
+
+
+def test_a_new_log_takes_nothing_where_the_record_of_its_topic_was_lost(tmp_path: Path) -> None:
+    manager = start_manager(tmp_path)
+    metadata = manager.open_metadata_log(manager.directories[0], LogConfig(), 0)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    metadata.fail(KafkaStorageError("the metadata's flush failed"))
+
+    with pytest.raises(KafkaStorageError, match="metadata"):
+        manager.begin_append(TP, make_batch(), leader_epoch=0)

@@ -560,11 +560,11 @@ class LogManager:
         return place
 
     def _open_log(self, partition: TopicPartition, place: _Place) -> PartitionLog:
+        files, directories = self._undecided_metadata() if place.is_new else ([], [])
         log = self._load(partition, place, self._host.open_files)
         place.is_clean = True
         if place.is_new:
             directory = place.directory.partition_path(partition)
-            files, directories = self._undecided_metadata()
             log.unsynced_names = (
                 [*files, f"{directory}/{PARTITION_METADATA}"],
                 [*directories, directory, place.directory.path],
@@ -577,8 +577,11 @@ class LogManager:
         """Files and directories that have to be on disk before records of a new topic are: what says that there is one.
 
         Topics are recorded before their logs are made, and usually that has been flushed when the first record comes.
+        Raises `KafkaStorageError` where it never will be.
         """
         metadata = self._logs.get(TopicPartition(METADATA_TOPIC, 0))
+        if metadata is not None and metadata.failure is not None:
+            raise metadata.failure  # nobody knows whether it has the topic
         if metadata is None or not metadata.has_unflushed:
             return [], []
         return [segment.file.path for segment in metadata.segments[-2:]], [metadata.directory]
