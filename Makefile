@@ -74,6 +74,8 @@ $(JAFKA): $(wildcard tests/interop/clients/jafka/*)
 interop: $(INSTALLED) $(FRANZ) $(KAFKAJS) $(PROZESS) $(JAFKA) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
 	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
 	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) --timeout 300 --durations=10 tests/interop
+	@echo "ottla: our client and command line on Apache Kafka"
+	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_client_on_kafka.py
 
 fuzz: $(INSTALLED) ## feed damaged requests, batches and files for a minute (FUZZ_SECONDS=5 for each kind)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q --timeout $$(($(FUZZ_SECONDS) + 120)) tests/fuzz

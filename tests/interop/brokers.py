@@ -19,7 +19,7 @@ KAFKA_HOME: Final = Path(os.environ.get("KAFKA_HOME", ROOT / ".cache/kafka-4.4.0
 OTTLA: Final = Path(os.environ.get("OTTLA", Path(sys.executable).with_name("ottla")))
 
 READY: Final = "ottla ready on "
-START_TIMEOUT_S: Final = 30.0
+START_TIMEOUT_S: Final = 90.0
 STOP_TIMEOUT_S: Final = 30.0
 POLL_S: Final = 0.02
 
