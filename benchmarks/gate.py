@@ -25,7 +25,7 @@ from benchmarks.systems import SYSTEMS, System, Unavailable, prepare_loadgen
 WARM_SECONDS: Final = 2.0
 MEGABYTES: Final = 256
 ROUNDS: Final = 3
-MOST_ROUNDS: Final = 8
+MOST_ROUNDS: Final = 24
 TOPIC: Final = "gate"
 FLOOR: Final = "floor"
 BROKER: Final = "ottla-os"
