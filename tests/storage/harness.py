@@ -76,7 +76,11 @@ class ManualOffload:
 
 
 def make_host(
-    *, fsync: bool = False, filesystem: FileSystem | None = None, clock: ManualClock | None = None
+    *,
+    fsync: bool = False,
+    filesystem: FileSystem | None = None,
+    clock: ManualClock | None = None,
+    pause: Callable[[], None] = lambda: None,
 ) -> tuple[LogHost, ManualOffload]:
     offload = ManualOffload()
     filesystem = LocalFileSystem() if filesystem is None else filesystem
@@ -85,7 +89,7 @@ def make_host(
         filesystem=filesystem,
         offload=offload,
         open_files=OpenFiles(filesystem),
-        schedule_flush=Flusher(offload).schedule,
+        schedule_flush=Flusher(offload, pause).schedule,
         syncs_appends=fsync,
     )
     return host, offload

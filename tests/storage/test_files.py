@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from ottla.storage.files import LocalFileSystem
+from ottla.storage.files import LocalFileSystem, raise_descriptor_limit
 
 FILES = LocalFileSystem()
 
@@ -76,3 +77,27 @@ def test_lock_ends_with_its_process(tmp_path: Path) -> None:
     assert lock is not None
     assert subprocess.run([sys.executable, "-c", program, path], check=False).returncode == 1
     lock.release()
+
+
+@pytest.mark.parametrize(
+    ("limits", "raised"),
+    [((256, 4096), (4096, 4096)), ((4096, 4096), None), ((1024, resource.RLIM_INFINITY), (1 << 20, -1))],
+)
+def test_the_limit_of_open_files_is_raised_as_far_as_it_may(
+    limits: tuple[int, int], raised: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: asked.append(wanted))
+    limit = raise_descriptor_limit()
+    assert limit == (raised or limits)[0]
+    assert asked == ([] if raised is None else [raised])
+
+
+def test_a_limit_of_open_files_that_cannot_be_raised_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int, wanted: tuple[int, int]) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert raise_descriptor_limit() == 256

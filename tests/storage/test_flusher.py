@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit, Ticket
-from ottla.errors import KafkaStorageError
+from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
 from ottla.model import TopicId, TopicPartition
 from ottla.storage.manager import LogManager
-from tests.storage.harness import TOPIC_ID, TP, FailingFileSystem, ManualOffload, make_batch, make_manager
+from ottla.testing.clock import ManualClock
+from ottla.testing.faults import Faults, FaultyFileSystem
+from ottla.testing.memory import MemoryFileSystem
+from tests.storage.harness import (
+    TOPIC_ID,
+    TP,
+    FailingFileSystem,
+    ManualOffload,
+    make_batch,
+    make_host,
+    make_manager,
+    open_log,
+)
 
 
 class Bench:
@@ -220,3 +235,52 @@ def test_a_fault_of_who_hears_of_progress_does_not_end_flushing(bench: Bench) ->
 
     assert first.is_durable
     assert second.is_durable
+
+
+class ShortOfDescriptors:
+    """A log under `fsync` on a file system that is out of descriptors from its append on, for three pauses."""
+
+    def __init__(self, call: str) -> None:
+        self.is_short = False
+        self.pauses = 0
+        clock = ManualClock()
+        faults = Faults(Random(1))
+        faults.error = errno.EMFILE
+        faults.fails = lambda tried, _: self.is_short and tried == call
+        self.at_pause: Callable[[], None] = lambda: None
+        files = FaultyFileSystem(MemoryFileSystem(clock), faults)
+        host, self.offload = make_host(fsync=True, filesystem=files, clock=clock, pause=self.pause)
+        self.log = open_log(Path("/data/t-0"), host=host)
+
+    def pause(self) -> None:
+        self.pauses += 1
+        self.is_short = self.pauses < 3
+        self.at_pause()
+
+    def append(self) -> Ticket:
+        ticket = self.log.append(make_batch(), leader_epoch=0)
+        self.log.active.file.close_if_idle()  # which takes note that it was touched
+        self.log.active.file.close_if_idle()
+        self.is_short = True
+        self.offload.run_all()
+        return ticket
+
+
+@pytest.mark.parametrize("call", ["open", "sync_directory"])
+def test_a_flush_without_descriptors_waits_and_loses_nothing(call: str, caplog: pytest.LogCaptureFixture) -> None:
+    bench = ShortOfDescriptors(call)
+    ticket = bench.append()
+    assert bench.pauses == 3
+    assert ticket.is_durable
+    assert bench.log.failure is None
+    assert caplog.text.count("flushes wait for file descriptors") == 1
+
+
+@pytest.mark.parametrize("call", ["open", "sync_directory"])
+def test_a_log_deleted_while_its_flush_waits_for_descriptors_ends_it(call: str) -> None:
+    bench = ShortOfDescriptors(call)
+    bench.at_pause = lambda: bench.log.discard(UnknownTopicOrPartition("t-0 was deleted"))
+    ticket = bench.append()
+    assert bench.pauses == 1
+    assert isinstance(ticket.error, UnknownTopicOrPartition)
+    assert not bench.log.active.file.is_open

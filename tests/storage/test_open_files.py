@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from random import Random
+
+import pytest
 
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.open_files import OpenFiles, SegmentFile
+from ottla.testing.faults import Faults, FaultyFileSystem
 
 FILES = LocalFileSystem()
 
@@ -63,3 +68,29 @@ def test_places_of_closed_files_do_not_pile_up(tmp_path: Path) -> None:
         file.get()
         file.retire()
     assert open_files.known <= 5
+
+
+def test_without_descriptors_idle_files_are_closed_for_the_one_that_is_needed(tmp_path: Path) -> None:
+    """Sockets may have taken what the bound counts on."""
+    faults = Faults(Random(1))
+    faults.error = errno.EMFILE
+    open_files = OpenFiles(FaultyFileSystem(FILES, faults), limit=10)
+    files = [SegmentFile(open_files, str(tmp_path / str(number))) for number in range(4)]
+    leased = files[0].lease()
+    files[1].get()
+    faults.fails = lambda call, _: call == "open" and open_files.count > 1
+
+    files[2].get()
+
+    assert [file.is_open for file in files] == [True, False, True, False]
+    assert leased.size() == 0
+
+
+def test_without_descriptors_and_idle_files_opening_fails(tmp_path: Path) -> None:
+    faults = Faults(Random(1))
+    faults.error = errno.EMFILE
+    open_files = OpenFiles(FaultyFileSystem(FILES, faults), limit=10)
+    faults.fails = lambda call, _: True
+    with pytest.raises(OSError, match="Too many open files"):
+        SegmentFile(open_files, str(tmp_path / "one")).get()
+    assert open_files.count == 0

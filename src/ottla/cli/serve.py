@@ -29,6 +29,9 @@ EXIT_USAGE: Final = 2
 EXIT_FAILED: Final = 1
 EXIT_SECOND_SIGNAL: Final = 130
 
+FEW_DESCRIPTORS: Final = 4096
+"""Below it a start says so: each connection takes one, and each busy partition one or two."""
+
 EXAMPLES: Final = """\
 Examples:
   ottla serve
@@ -104,7 +107,11 @@ def _run_loop(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 async def _serve(config: BrokerConfig) -> int:
     from ottla.server import Server, StartError
+    from ottla.storage.files import raise_descriptor_limit
 
+    limit = raise_descriptor_limit()
+    if limit < FEW_DESCRIPTORS:
+        _log.warning("few files may be open at once; raise the limit (LimitNOFILE, ulimit -Hn)", extra={"limit": limit})
     stopped = _stop_on_signals()
     server = Server(config)
     try:

@@ -8,6 +8,7 @@ module of this room imports `os`, so what a crash can undo is decided here: data
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import resource
@@ -17,6 +18,27 @@ from typing import Final, Protocol
 _NEW_FILE_MODE: Final = 0o644
 _READ_ONLY_MODE: Final = 0o400
 _RESIDENT_PROBE_FLAGS: Final = getattr(os, "RWF_NOWAIT", 0)
+_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_MOST_DESCRIPTORS: Final = 1 << 20
+"""What the kernel lets a process have (fs.nr_open) unless somebody changed it."""
+
+
+def is_out_of_descriptors(error: BaseException | None) -> bool:
+    """True when a file could not be opened because too many are: nothing is lost, and it may work later."""
+    return isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS
+
+
+def raise_descriptor_limit() -> int:
+    """Let this process have as many open files as it may (its hard limit); returns how many that are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # a kernel that allows less than it says
+        return soft
+    return wanted
 
 
 class File(Protocol):

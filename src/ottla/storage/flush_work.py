@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ottla.errors import KafkaError
 from ottla.storage.directory_names import DirectoryNames
-from ottla.storage.files import FileSystem
+from ottla.storage.files import File, FileSystem
 from ottla.storage.open_files import SegmentFile
 
 
@@ -22,13 +22,20 @@ class FlushWork:
     __slots__ = ("_directories", "_files", "_filesystem", "_new_files", "_replacements", "_side_files", "end_offset")
 
     def __init__(self, filesystem: FileSystem, end_offset: int, files: Sequence[SegmentFile]) -> None:
+        """Lease the files. Raises `OSError`; then none is leased."""
         self.end_offset = end_offset
         self._filesystem = filesystem
-        self._files = [(file, file.lease()) for file in files]
+        self._files: list[tuple[SegmentFile, File]] = []
         self._new_files: list[str] = []
         self._side_files: list[str] = []
         self._directories: list[str] = []
         self._replacements: list[tuple[DirectoryNames, str, bytes]] = []
+        try:
+            for file in files:
+                self._files.append((file, file.lease()))
+        except OSError:
+            self.release()
+            raise
 
     def add_names(self, files: Sequence[str], directories: Sequence[str]) -> None:
         """Have files synced that are not open, and then the names in directories."""

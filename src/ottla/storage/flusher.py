@@ -4,30 +4,50 @@ Every append asks for a flush. The first one of a round is started after the cal
 that appends of the same round share it; whoever comes while it runs is served by the next one, which starts as soon as
 it has ended. So under load one fsync serves all appends that came during the one before, and a lone append waits for
 its own only.
+
+A flush for which no file can be opened waits a moment and is tried again: nothing was lost by it. Any other failure is
+the log's to judge.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from ottla.engine import Offload
+from ottla.storage.files import is_out_of_descriptors
 from ottla.storage.flush_work import Flushable, FlushWork
 
+_log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 0.1
+"""How long flushes wait that found no descriptor."""
 IDLE: Final = 0
 SCHEDULED: Final = 1
 RUNNING: Final = 2
 RUNNING_AND_ASKED: Final = 3
 
 
+def _pause() -> None:
+    time.sleep(PAUSE_SECONDS)
+
+
 class Flusher:
     """Flushes logs off the owner's loop. All methods run on the loop."""
 
-    __slots__ = ("_offload", "_when_idle", "running")
+    __slots__ = ("_is_short", "_offload", "_pause", "_waiting", "_when_idle", "running")
 
-    def __init__(self, offload: Offload) -> None:
+    def __init__(self, offload: Offload, pause: Callable[[], None] = _pause) -> None:
+        """`pause` is run on a thread while flushes wait for descriptors."""
         self._offload = offload
+        self._pause = pause
+        self._waiting: list[Callable[[], None]] = []
+        """Flushes to be tried again after the pause that is under way."""
+        self._is_short = False
+        """True since descriptors ran out, which is said once, until a flush has worked again."""
         self._when_idle: list[Callable[[], None]] = []
         self.running = 0
         """Flushes that are scheduled or under way."""
@@ -56,13 +76,24 @@ class Flusher:
         try:
             work = log.begin_flush()
         except OSError as error:
+            if is_out_of_descriptors(error):
+                log.flush_state = SCHEDULED
+                self._try_again(partial(self._start, log), error)
+                return
             log.fail_flush(error)
             self._rest(log)
             return
         log.flush_state = RUNNING
+        self._run(log, work)
+
+    def _run(self, log: Flushable, work: FlushWork) -> None:
         self._offload.submit(work.run, partial(self._finish, log, work))
 
     def _finish(self, log: Flushable, work: FlushWork, error: BaseException | None) -> None:
+        if log.failure is None and is_out_of_descriptors(error):
+            self._try_again(partial(self._run_again, log, work, error), error)
+            return
+        self._is_short = self._is_short and error is not None
         is_asked = log.flush_state == RUNNING_AND_ASKED
         try:
             log.end_flush(work, error)
@@ -71,6 +102,25 @@ class Flusher:
                 self._start(log)
             else:
                 self._rest(log)
+
+    def _run_again(self, log: Flushable, work: FlushWork, error: BaseException | None) -> None:
+        if log.failure is None:
+            self._run(log, work)
+        else:  # deleted meanwhile: its paths may be another log's by now
+            self._finish(log, work, error)
+
+    def _try_again(self, flush: Callable[[], None], error: BaseException | None) -> None:
+        if not self._is_short:
+            self._is_short = True
+            _log.warning("flushes wait for file descriptors; raise the limit of open files: %s", error)
+        self._waiting.append(flush)
+        if len(self._waiting) == 1:
+            self._offload.submit(self._pause, self._resume)
+
+    def _resume(self, _: BaseException | None) -> None:
+        waiting, self._waiting = self._waiting, []
+        for flush in waiting:
+            flush()
 
     def _rest(self, log: Flushable) -> None:
         log.flush_state = IDLE

@@ -405,7 +405,11 @@ class LogManager:
     def _flush_now(self, log: PartitionLog, synced: set[str]) -> bool:
         """Flush a log on this thread; False when that failed or had failed before."""
         if log.failure is None and log.has_unflushed:
-            work = log.begin_flush()
+            try:
+                work = log.begin_flush()
+            except OSError as error:
+                log.fail_flush(error)
+                return False
             try:
                 work.run(synced)
             except OSError as error:

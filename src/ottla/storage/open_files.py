@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from ottla.storage.files import File, FileSystem
+from ottla.storage.files import File, FileSystem, is_out_of_descriptors
 
 _RESERVED_DESCRIPTORS: Final = 256
 """Kept for sockets, checkpoints and index files."""
@@ -111,7 +111,12 @@ class OpenFiles:
         """Open the file, closing idle ones first where the bound asks for it."""
         if self._count >= self.limit:
             self._sweep()
-        file = self._filesystem.open(segment_file.path, create=True)
+        try:
+            file = self._filesystem.open(segment_file.path, create=True)
+        except OSError as error:
+            if not is_out_of_descriptors(error) or not self._close_idle():
+                raise
+            file = self._filesystem.open(segment_file.path, create=True)
         self._count += 1
         if len(self._order) > 2 * self.limit:  # retired files leave their place behind
             self._order = deque(known for known in self._order if known.is_open)
@@ -120,6 +125,14 @@ class OpenFiles:
 
     def note_closed(self) -> None:
         self._count -= 1
+
+    def _close_idle(self) -> bool:
+        """Close every file that nobody has leased, as others need the descriptors; True when there was one."""
+        before = self._count
+        for known in [known for known in self._order if known.is_open]:
+            known.touched = False
+            known.close_if_idle()
+        return self._count < before
 
     def _sweep(self) -> None:
         """Close idle files until one more fits; two rounds see every file untouched once.

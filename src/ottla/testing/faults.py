@@ -39,11 +39,15 @@ class Faults:
         """Count a call; True when it is the last one. Raises `OSError` and, behind the last one, `PowerCut`."""
         if self.is_cut:
             raise PowerCut
-        if self.fails is not None and self.fails(call, path):
-            raise OSError(self.error, os.strerror(self.error), path)
+        self.check(call, path)
         self.is_cut = self.calls == self.cut_at
         self.calls += 1
         return self.is_cut
+
+    def check(self, call: str, path: str) -> None:
+        """Let a call that changes nothing fail, too. Raises `OSError`."""
+        if self.fails is not None and self.fails(call, path):
+            raise OSError(self.error, os.strerror(self.error), path)
 
 
 class FaultyFile:
@@ -104,6 +108,7 @@ class FaultyFileSystem:
         self.faults = faults
 
     def open(self, path: str, *, create: bool = False) -> FaultyFile:
+        self.faults.check("open", path)
         if create and not self._files.exists(path):
             self._meet("create", path)
         return FaultyFile(self._files.open(path, create=create), path, self.faults)
