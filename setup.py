@@ -31,6 +31,7 @@ COMPILED: Final = (
     "protocol/one_batch.py",
     "protocol/connection.py",
     "protocol/flat/*.py",
+    "protocol/internal/stored_offset.py",
     "storage/index.py",
     "storage/leader_epochs.py",
     "storage/log.py",

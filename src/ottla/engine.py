@@ -231,8 +231,7 @@ class Shard(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateRecord:
+class StateRecord(NamedTuple):
     """One record of a state log: `value` None is a tombstone; `key` None where the log has no keys."""
 
     key: bytes | None

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from ottla.model import NO_LEADER_EPOCH, NO_OFFSET, NO_PRODUCER_ID, TopicPartition
 from ottla.protocol.internal.framing import CoordinatorRecord
 from ottla.protocol.internal.group_records import OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.internal.stored_offset import StoredOffset
 
 NO_EXPIRY: Final = -1
 VALUE_VERSION: Final = 4
@@ -139,6 +140,21 @@ class CommittedOffsets:
         )
         place = self._by_group if producer_id == NO_PRODUCER_ID else self._pending.setdefault(producer_id, {})
         place.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = committed
+
+    def replay_stored(self, stored: StoredOffset, *, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply the record of a commit that a start has read; what `replay` would do, without its messages."""
+        group_id, topic, number, offset, leader_epoch, metadata, commit_timestamp_ms, topic_id = stored
+        committed = CommittedOffset(
+            offset, leader_epoch, metadata, commit_timestamp_ms, NO_EXPIRY, topic_id, record_offset
+        )
+        place = self._by_group if producer_id == NO_PRODUCER_ID else self._pending.setdefault(producer_id, {})
+        topics = place.get(group_id)
+        if topics is None:
+            topics = place[group_id] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        partitions[number] = committed
 
     def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> list[str]:
         """Take over or drop what a transaction committed; returns the groups that it was for."""

@@ -24,6 +24,7 @@ from ottla.protocol.internal.framing import (
     encode_versioned,
 )
 from ottla.protocol.internal.group_records import OffsetCommitKey
+from ottla.protocol.internal.stored_offset import read_stored_offset
 from ottla.protocol.primitives import DecodeError
 from ottla.protocol.schema import Message
 
@@ -125,15 +126,20 @@ class GroupShard:
     def _replay_all(self, stored: RecordsByKey, producer_id: int) -> None:
         offsets = []
         for key, (record_offset, value) in stored.items():
-            record = self._decode(key, value) if value is not None else None
-            if record is None:
+            if value is None:
                 continue
-            if isinstance(record.key, OffsetCommitKey):
-                offsets.append((record, record_offset))
-            else:
+            if key[1:TYPE_BYTES] == OFFSET_TYPE:
+                offsets.append((key, record_offset, value))
+            elif (record := self._decode(key, value)) is not None:
                 self._replay(record, record_offset, producer_id)
-        for record, record_offset in offsets:
-            self._replay(record, record_offset, producer_id)
+        for key, record_offset, value in offsets:
+            usual = read_stored_offset(key, value)
+            if usual is not None:
+                self.offsets.replay_stored(usual, record_offset=record_offset, producer_id=producer_id)
+                if usual[0] not in self.groups:
+                    self.groups[usual[0]] = self._make_simple_group(usual[0])
+            elif (record := self._decode(key, value)) is not None:
+                self._replay(record, record_offset, producer_id)
 
     def close(self) -> None:
         """Send away who waits, and cancel all timers."""
@@ -190,11 +196,11 @@ class NewestRecords:
         place = self.committed
         if batch.producer_id != NO_PRODUCER_ID:
             place = self.pending.setdefault(batch.producer_id, {})
-        for record_offset, record in enumerate(batch.records, batch.base_offset):
-            if (stored_key := record.key) is not None:
+        for record_offset, (stored_key, value) in enumerate(batch.records, batch.base_offset):
+            if stored_key is not None:
                 place.pop(stored_key, None)  # so that the order is that of the newest records
-                place[stored_key] = (record_offset, record.value)
-                self._note_group(stored_key, is_removal=record.value is None)
+                place[stored_key] = (record_offset, value)
+                self._note_group(stored_key, is_removal=value is None)
 
     @property
     def committing_groups(self) -> list[str]:
