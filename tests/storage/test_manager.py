@@ -17,6 +17,7 @@ from ottla.storage.directory import DirectoryError
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.testing.clock import ManualClock
+from ottla.testing.faults import Faults, FaultyFileSystem
 from ottla.testing.memory import MemoryFileSystem
 from tests.storage.harness import (
     TOPIC_ID,
@@ -281,6 +282,62 @@ class SyncedNames(LocalFileSystem):
 
     def sync_directory(self, path: str) -> None:
         self.synced.append(path)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("fsync", [False, True])
+def test_indexes_and_epochs_survive_a_power_cut_after_the_stop(seed: int, *, fsync: bool) -> None:
+    """Nobody checks them after a clean stop: times would be searched in a short index, and epochs be unknown."""
+    clock, offload = ManualClock(), ManualOffload()
+    memory = MemoryFileSystem(clock)
+    manager = make_manager(Path("/data"), fsync=fsync, filesystem=memory, offload=offload, clock=clock)
+    manager.open()
+    manager.load()
+    manager.create(TP, TOPIC_ID, LogConfig(internal_segment_bytes=700, index_interval_bytes=80))
+    for number in range(20):
+        manager.begin_append(TP, make_batch(timestamp_ms=1_000 + number), leader_epoch=number // 5)
+    if seed % 2:
+        manager.prepare_close()
+    offload.run_all()
+    manager.close()
+    names = [name for name in memory.list("/data/t-0") if name.endswith(("index", "leader-epoch-checkpoint"))]
+    before = {name: memory.read(f"/data/t-0/{name}") for name in names}
+    assert len([name for name in names if name.endswith("timeindex") and before[name]]) > 2
+
+    left = memory.cut_power(Random(seed))
+
+    assert left.exists("/data/.kafka_cleanshutdown")
+    there = [name for name in names if left.exists(f"/data/t-0/{name}")]  # those that are not are made again
+    assert {name: left.read(f"/data/t-0/{name}") for name in there} == {name: before[name] for name in there}
+    assert "leader-epoch-checkpoint" in there
+
+
+def test_a_stop_that_cannot_write_an_index_is_not_clean(tmp_path: Path) -> None:
+    faults = Faults(Random(1))
+    manager = make_manager(tmp_path, filesystem=FaultyFileSystem(LocalFileSystem(), faults))
+    manager.open()
+    manager.load()
+    for partition in (TP, TopicPartition("t", 1)):
+        manager.create(partition, TOPIC_ID, LogConfig())
+        manager.begin_append(partition, make_batch(), leader_epoch=0)
+    faults.fails = lambda call, path: path.endswith("t-0/00000000000000000000.index")
+    manager.close()
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert (tmp_path / "t-1" / "00000000000000000000.timeindex").stat().st_size == 12
+
+
+def test_a_stop_syncs_no_index_that_has_not_changed(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.close()
+    faults = Faults(Random(1))
+    again = start_manager(tmp_path, filesystem=FaultyFileSystem(LocalFileSystem(), faults))
+    again.create(TP, TOPIC_ID, LogConfig())
+    assert again.offsets(TP).log_end_offset == 1
+    faults.fails = lambda call, path: call == "sync_file" and path.endswith("index")
+    again.prepare_close()
+    again.close()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
 def test_first_flush_of_a_log_that_an_earlier_run_made_syncs_its_names(tmp_path: Path) -> None:

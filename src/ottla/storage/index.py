@@ -7,9 +7,10 @@ Both are sparse and hold fixed-width big-endian entries in rising order:
 * `.timeindex`: 8 bytes of timestamp, 4 bytes of relative offset; the largest timestamp so far and the last offset of
   the batch that brought it.
 
-The entries live in memory while the segment is warm and go to the file in one piece when the segment is rolled, closed
-or checkpointed; nothing is preallocated (an index that a crash cut short is rebuilt from the log, which recovery reads
-anyway). So appending here costs no system call.
+The entries live in memory while the segment is warm and go to the file in one piece when the segment is rolled or
+closed; nothing is preallocated (an index that a crash cut short is rebuilt from the log, which recovery reads anyway).
+So appending here costs no system call. After a clean stop nobody checks whether an index is whole, so one that was
+written is synced before its log may count as cleanly closed (`take_unsynced`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import operator
 import struct
 import sys
+from abc import ABC, abstractmethod
 from array import array
 from itertools import islice
 from typing import Final, NamedTuple
@@ -50,32 +52,104 @@ class TimestampPosition(NamedTuple):
     offset: int
 
 
-class OffsetIndex:
-    """Last offset of a batch to its file position, for one segment."""
+class _IndexFile(ABC):
+    """What both indexes share: entries of one width, in memory while the segment is warm, and the file."""
 
     __slots__ = (
         "_base_offset",
         "_count",
         "_entries",
+        "_entry_bytes",
         "_filesystem",
         "_is_dirty",
-        "_last_offset",
+        "_is_synced",
         "max_entries",
         "path",
     )
 
-    def __init__(self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int) -> None:
+    def __init__(
+        self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int, entry_bytes: int
+    ) -> None:
         self.path = path
-        self.max_entries = max_size_bytes // _OFFSET_ENTRY.size
+        self.max_entries = max_size_bytes // entry_bytes
+        self._is_synced = True
         self._filesystem = filesystem
         self._base_offset = base_offset
+        self._entry_bytes = entry_bytes
         self._entries = bytearray()
         self._is_dirty = False
         self._count = 0
-        self._last_offset = base_offset
 
     def __len__(self) -> int:
         return self._count
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop all entries at or above `offset`."""
+        kept = self._count
+        while kept and self._offset_at(kept - 1) >= offset:
+            kept -= 1
+        del self._entries[kept * self._entry_bytes :]
+        self._is_dirty = True
+        self._note_entries()
+
+    def load(self) -> None:
+        """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
+        data = self._filesystem.read(self.path)
+        self._entries = bytearray(data[: len(data) - len(data) % self._entry_bytes])
+        self._is_dirty = False
+        self._note_entries()
+        if len(data) % self._entry_bytes:
+            raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {self._entry_bytes}")
+        self.check_sane()
+
+    @abstractmethod
+    def check_sane(self) -> None:
+        """Raise `CorruptIndex` where Kafka's own, cheap check would find fault."""
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._is_dirty = True
+        self._note_entries()
+
+    def unload(self) -> None:
+        """Give the memory back; `load` brings the entries again."""
+        self._entries = bytearray()
+        self._is_dirty = False
+        self._note_entries()
+
+    def store(self) -> None:
+        """Bring the file up to date."""
+        is_there = self._filesystem.exists(self.path)
+        if self._is_dirty or not is_there:
+            self._filesystem.write(self.path, self._entries)
+            self._is_dirty = False
+            if is_there or self._entries:  # else it is empty if it is there at all, and made again if it is not
+                self._is_synced = False
+
+    def take_unsynced(self) -> list[str]:
+        """Return the file's path where the disk may not have it yet, once: whoever asks syncs it."""
+        if self._is_synced:
+            return []
+        self._is_synced = True
+        return [self.path]
+
+    @abstractmethod
+    def _offset_at(self, slot: int) -> int:
+        """Return the offset of an entry."""
+
+    def _note_entries(self) -> None:
+        """Count the entries, and work out what an append compares with."""
+        self._count = len(self._entries) // self._entry_bytes
+
+
+class OffsetIndex(_IndexFile):
+    """Last offset of a batch to its file position, for one segment."""
+
+    __slots__ = ("_last_offset",)
+
+    def __init__(self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int) -> None:
+        super().__init__(filesystem, path, base_offset, max_size_bytes, _OFFSET_ENTRY.size)
+        self._last_offset = base_offset
 
     def __getitem__(self, slot: int) -> OffsetPosition:
         relative_offset, position = _OFFSET_ENTRY.unpack_from(self._entries, slot * _OFFSET_ENTRY.size)
@@ -135,25 +209,9 @@ class OffsetIndex:
                 high = middle - 1
         return self[low + 1] if low < last else None
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop all entries at or above `offset`."""
-        kept = len(self)
-        while kept and self[kept - 1].offset >= offset:
-            kept -= 1
-        del self._entries[kept * _OFFSET_ENTRY.size :]
-        self._is_dirty = True
-        self._note_entries()
-
     def load(self) -> None:
-        """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
-        data = self._filesystem.read(self.path)
-        self._entries = bytearray(data[: len(data) - len(data) % _OFFSET_ENTRY.size])
-        self._is_dirty = False
-        self._note_entries()
-        if len(data) % _OFFSET_ENTRY.size:
-            raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {_OFFSET_ENTRY.size}")
-        self.check_sane()
-        if self._entries and not self[len(self) - 1].position:
+        super().load()
+        if self._count and not self[self._count - 1].position:
             raise CorruptIndex(f"{self.path} ends in zeros, as a preallocated index does after a crash")
 
     def check_sane(self) -> None:
@@ -167,49 +225,25 @@ class OffsetIndex:
         if not _is_rising(offsets) or not _is_rising(positions) or positions[-1:] >= [log_bytes]:
             raise CorruptIndex(f"{self.path} has entries out of order, or behind the log's {log_bytes} bytes")
 
-    def clear(self) -> None:
-        self._entries.clear()
-        self._is_dirty = True
-        self._note_entries()
-
-    def unload(self) -> None:
-        """Give the memory back; `load` brings the entries again."""
-        self._entries = bytearray()
-        self._is_dirty = False
-        self._note_entries()
-
-    def store(self) -> None:
-        """Bring the file up to date."""
-        if self._is_dirty or not self._filesystem.exists(self.path):
-            self._filesystem.write(self.path, self._entries)
-            self._is_dirty = False
+    def _offset_at(self, slot: int) -> int:
+        return self[slot].offset
 
     def _note_entries(self) -> None:
-        """Work out what `append` compares with."""
-        self._count = len(self._entries) // _OFFSET_ENTRY.size
+        super()._note_entries()
         self._last_offset = self[self._count - 1].offset if self._count else self._base_offset
 
     def entries(self) -> list[OffsetPosition]:
         return [self[slot] for slot in range(len(self))]
 
 
-class TimeIndex:
+class TimeIndex(_IndexFile):
     """Largest timestamp so far to the offset that brought it, for one segment."""
 
-    __slots__ = ("_base_offset", "_count", "_entries", "_filesystem", "_is_dirty", "_last", "max_entries", "path")
+    __slots__ = ("_last",)
 
     def __init__(self, filesystem: FileSystem, path: str, base_offset: int, max_size_bytes: int) -> None:
-        self.path = path
-        self.max_entries = max_size_bytes // _TIME_ENTRY.size
-        self._filesystem = filesystem
-        self._base_offset = base_offset
-        self._entries = bytearray()
-        self._is_dirty = False
-        self._count = 0
+        super().__init__(filesystem, path, base_offset, max_size_bytes, _TIME_ENTRY.size)
         self._last = TimestampPosition(NO_TIMESTAMP_MS, base_offset)
-
-    def __len__(self) -> int:
-        return self._count
 
     def __getitem__(self, slot: int) -> TimestampPosition:
         timestamp_ms, relative_offset = _TIME_ENTRY.unpack_from(self._entries, slot * _TIME_ENTRY.size)
@@ -253,25 +287,6 @@ class TimeIndex:
                 high = middle
         return self[low - 1] if low else TimestampPosition(NO_TIMESTAMP_MS, self._base_offset)
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop all entries at or above `offset`."""
-        kept = len(self)
-        while kept and self[kept - 1].offset >= offset:
-            kept -= 1
-        del self._entries[kept * _TIME_ENTRY.size :]
-        self._is_dirty = True
-        self._note_entries()
-
-    def load(self) -> None:
-        """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
-        data = self._filesystem.read(self.path)
-        self._entries = bytearray(data[: len(data) - len(data) % _TIME_ENTRY.size])
-        self._is_dirty = False
-        self._note_entries()
-        if len(data) % _TIME_ENTRY.size:
-            raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {_TIME_ENTRY.size}")
-        self.check_sane()
-
     def check_sane(self) -> None:
         """Raise `CorruptIndex` when the last entry lies below the first in time, or below the segment."""
         if not self._entries:
@@ -289,26 +304,11 @@ class TimeIndex:
         if not _is_rising(timestamps) or any(map(operator.gt, offsets, islice(offsets, 1, None))):
             raise CorruptIndex(f"{self.path} has entries out of order")
 
-    def clear(self) -> None:
-        self._entries.clear()
-        self._is_dirty = True
-        self._note_entries()
-
-    def unload(self) -> None:
-        """Give the memory back; `load` brings the entries again."""
-        self._entries = bytearray()
-        self._is_dirty = False
-        self._note_entries()
-
-    def store(self) -> None:
-        """Bring the file up to date."""
-        if self._is_dirty or not self._filesystem.exists(self.path):
-            self._filesystem.write(self.path, self._entries)
-            self._is_dirty = False
+    def _offset_at(self, slot: int) -> int:
+        return self[slot].offset
 
     def _note_entries(self) -> None:
-        """Work out what `maybe_append` compares with."""
-        self._count = len(self._entries) // _TIME_ENTRY.size
+        super()._note_entries()
         self._last = self[self._count - 1] if self._count else TimestampPosition(NO_TIMESTAMP_MS, self._base_offset)
 
     def entries(self) -> list[TimestampPosition]:

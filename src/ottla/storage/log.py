@@ -80,6 +80,7 @@ class PartitionLog:
         "_flushing",
         "_has_new_epoch",
         "_has_new_names",
+        "_has_unsynced_epoch",
         "_host",
         "_max_offset",
         "_pending",
@@ -88,6 +89,7 @@ class PartitionLog:
         "_segment_bytes",
         "_segments",
         "_unflushed",
+        "_unsynced_indexes",
         "_warm",
         "active",
         "config",
@@ -151,6 +153,8 @@ class PartitionLog:
         self._flushing: FlushWork | None = None
         self._has_new_names = False
         self._has_new_epoch = False
+        self._has_unsynced_epoch = False
+        self._unsynced_indexes: list[str] = []
         self._refused_at = NO_OFFSET
         self._warm: list[Segment] = []
         self.active = segments[-1]
@@ -307,6 +311,7 @@ class PartitionLog:
             return
         try:
             self.epochs.store(durable=False)
+            self._has_unsynced_epoch = True
         except OSError as error:
             _log.warning("%s: the next flush tries to write the leader epochs again: %s", self.partition, error)
             self._has_new_epoch = True
@@ -387,7 +392,8 @@ class PartitionLog:
 
     @property
     def has_unflushed(self) -> bool:
-        return self.flushed_offset < self.log_end_offset or self._has_new_names or self._has_new_epoch
+        has_records = self.flushed_offset < self.log_end_offset or self._has_new_names
+        return has_records or self._has_new_epoch or self._has_unsynced_epoch or bool(self._unsynced_indexes)
 
     def flush_when_due(self) -> None:
         """Ask for a flush when `flush.ms` has passed since the last time."""
@@ -402,16 +408,18 @@ class PartitionLog:
         files.append(self.active.file)
         work = self._flushing = FlushWork(self._host.filesystem, self.log_end_offset, files)
         if self._has_new_names:
-            work.add_side_files([path for segment in self._unflushed for path in segment.side_paths()])
+            work.add_side_files([path for segment in self._unflushed for path in segment.take_side_paths()])
             work.add_names((), [self.directory])
             self._has_new_names = False
         self._unflushed.clear()
         if self.unsynced_names is not None:
             work.add_names(*self.unsynced_names)
             self.unsynced_names = None
-        if self._has_new_epoch:
+        if self._has_new_epoch or self._has_unsynced_epoch:
             work.add_replacement(self.names, self.epochs.path, self.epochs.encode())
-            self._has_new_epoch = False
+            self._has_new_epoch = self._has_unsynced_epoch = False
+        work.add_side_files(self._unsynced_indexes)
+        self._unsynced_indexes = []
         return work
 
     def end_flush(self, work: FlushWork, error: BaseException | None) -> None:
@@ -628,18 +636,31 @@ class PartitionLog:
 
     # ---- closing
 
+    def prepare_close(self) -> None:
+        """Write the indexes, as no append will follow, and ask for a last flush. Raises `OSError`."""
+        self.active.become_inactive()
+        self._unsynced_indexes += self._take_unsynced_indexes()
+        if self.has_unflushed:
+            self._host.schedule_flush(self)
+
     def close(self) -> None:
         """Write indexes and the producer snapshot and close the files. The data must be flushed already.
 
-        Of these only the transaction index is synced: nothing tells when it is gone. Raises `OSError`.
+        The indexes are synced: nothing tells the next start when one is short or gone. A snapshot that is, shows.
+        Raises `OSError`.
         """
         if self.failure is None:
             self.active.become_inactive()
             self.store_snapshot()
+            for path in self._take_unsynced_indexes():
+                self._host.filesystem.sync_file(path)
             if self.active.txn_index.sync():
                 self._host.filesystem.sync_directory(self.directory)
         for segment in self._segments:
             segment.retire()
+
+    def _take_unsynced_indexes(self) -> list[str]:
+        return [path for segment in self._segments for path in segment.take_unsynced_indexes()]
 
     def discard(self, error: KafkaError) -> None:
         """End a log that is being deleted: close the files, each with its last reader, and fail what waits.

@@ -332,8 +332,14 @@ class LogManager:
             self._housekeeper.stop()
         self._background.is_stopping = True
         for log in self._logs.values():
-            if log.has_unflushed and log.failure is None:
-                self._flusher.schedule(log)
+            if log.failure is None:
+                self._prepare_close(log)
+
+    def _prepare_close(self, log: PartitionLog) -> None:
+        try:
+            log.prepare_close()
+        except OSError as error:
+            log.fail(KafkaStorageError(f"{log.partition} cannot be closed: {error}"))
 
     @property
     def has_unchecked(self) -> bool:
@@ -353,7 +359,7 @@ class LogManager:
             is_whole = self._flush_now(log, synced) and is_whole
         try:
             for log in self._logs.values():
-                log.close()
+                is_whole = self._close_log(log) and is_whole
             self.checkpoint()
             unchecked = {place.directory.path for place in self._places.values() if not place.is_clean}
             for directory in self.every_directory:
@@ -363,6 +369,14 @@ class LogManager:
             self._logs.clear()
             for directory in self.every_directory:
                 directory.release()
+
+    def _close_log(self, log: PartitionLog) -> bool:
+        """Close a log; False when not all of it could be written."""
+        try:
+            log.close()
+        except OSError as error:
+            log.fail(KafkaStorageError(f"{log.partition} cannot be closed: {error}"))
+        return log.failure is None
 
     def when_idle(self, callback: Callable[[], None]) -> None:
         """Call `callback` once nothing is scheduled or under way; at once when that is so already."""

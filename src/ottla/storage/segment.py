@@ -231,6 +231,10 @@ class Segment:
             self.offset_index.store()
             self.time_index.store()
 
+    def take_unsynced_indexes(self) -> list[str]:
+        """Return the index files that the disk may not have as they are, once: whoever asks syncs them."""
+        return self.offset_index.take_unsynced() + self.time_index.take_unsynced()
+
     def take_names(self, ending: str = "") -> None:
         """Use from now on the names to which somebody renames, or has renamed, the files."""
         self.file.path = self.path + LOG_SUFFIX + ending
@@ -314,10 +318,10 @@ class Segment:
         suffixes = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
         return [self.path + suffix for suffix in suffixes]
 
-    def side_paths(self) -> list[str]:
-        """Files beside the log: the indexes, and the producers as of the segment's end."""
+    def take_side_paths(self) -> list[str]:
+        """Return the files beside the log, for whoever syncs them: indexes, and the producers as of the end."""
         snapshot = f"{self.path[:-OFFSET_DIGITS]}{format_offset(self.next_offset)}{SNAPSHOT_SUFFIX}"
-        return [*self.paths()[1:], snapshot]
+        return [*self.take_unsynced_indexes(), self.path + TXN_INDEX_SUFFIX, snapshot]
 
     # ---- reading
 
