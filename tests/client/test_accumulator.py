@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.client.accumulator import Accumulator, AccumulatorSettings, PartitionQueue, restamped
+from ottla.client.accumulator import Accumulator, AccumulatorSettings
+from ottla.client.producer_batch import PartitionQueue, restamped
 from ottla.errors import MessageTooLarge, NotLeaderOrFollower
 from ottla.model import TopicPartition
 from ottla.records.batch import RecordBatch

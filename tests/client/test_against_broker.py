@@ -19,9 +19,10 @@ from ottla.client import (
     sync,
 )
 from ottla.client.admin import CreatedTopic
-from ottla.client.errors import BufferFull, ClusterUnreachable, NotAssigned
+from ottla.client.errors import BufferFull, ClusterUnreachable, NotAssigned, RefusedWithBatch
 from ottla.client.offsets import OffsetAndTimestamp
 from ottla.errors import (
+    InvalidRecord,
     KafkaError,
     MessageTooLarge,
     OffsetOutOfRange,
@@ -143,6 +144,33 @@ def test_errors_of_records_that_nobody_awaits_come_with_flush() -> None:
         assert (await producer.send_and_wait("small", b"fits")).offset == 0, "the sequence goes on after the gap"
         assert (producer.delivered_count, producer.failed_count) == (1, 2)
         await producer.close()
+
+    with_broker(work)
+
+
+def test_a_batch_that_the_topic_has_no_room_for_is_sent_in_pieces() -> None:
+    async def work(address: str) -> None:
+        async with Admin(address) as admin:
+            await admin.create_topic("small", configs={"max.message.bytes": "2000"})
+        async with Producer(address) as producer:
+            deliveries = [await producer.send("small", b"x" * 100) for _ in range(500)]
+            await producer.flush()
+            assert [(await delivery).offset for delivery in deliveries] == list(range(500))
+
+    with_broker(work)
+
+
+def test_one_record_that_the_topic_cannot_take_is_named_and_fails_its_batch() -> None:
+    async def work(address: str) -> None:
+        async with Admin(address) as admin:
+            await admin.create_topic("keyed", configs={"cleanup.policy": "compact"})
+        async with Producer(address) as producer:
+            keyed = await producer.send("keyed", b"v", key=b"k")
+            keyless = await producer.send("keyed", b"v")
+            with pytest.raises(InvalidRecord, match="keyed-0: a record without a key"):
+                await keyless
+            with pytest.raises(RefusedWithBatch):
+                await keyed
 
     with_broker(work)
 

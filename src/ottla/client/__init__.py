@@ -6,7 +6,6 @@
 Kafka's `name` and `code`; those that no broker sent are in `ottla.client.errors`.
 """
 
-from ottla.client.accumulator import Delivery, RecordMetadata
 from ottla.client.admin import Admin
 from ottla.client.cluster import ClusterSettings
 from ottla.client.committed import OffsetAndMetadata
@@ -15,6 +14,7 @@ from ottla.client.consumer import Consumer, ConsumerBatch, ConsumerRecord
 from ottla.client.fetcher import FetchSettings
 from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.producer import Producer, ProducerSettings
+from ottla.client.producer_batch import Delivery, RecordMetadata
 from ottla.model import IsolationLevel, TopicPartition
 
 __all__ = [

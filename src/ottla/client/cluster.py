@@ -1,9 +1,9 @@
 """A cluster as a client sees it: brokers, topics, leaders, and one connection to each broker that is needed.
 
 Keeps what Metadata answered and refreshes it when asked to or when it grows old; finds the way in through the bootstrap
-addresses, and again through them when no known broker can be reached any more (KIP-899). A node id that turns up at
-another address gets a new connection. Pauses between attempts at the same address grow. What is worth another attempt
-is decided by the callers with `retry`.
+addresses, and again through them when no known broker can be reached any more (KIP-899), when a broker asks for it, or
+when no broker has answered for long (KIP-1102). A node id that turns up at another address gets a new connection.
+Pauses between attempts at the same address grow. What is worth another attempt is decided by the callers with `retry`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
@@ -20,6 +21,7 @@ from ottla.client.retry import Backoff, Reaction, reaction_to
 from ottla.errors import (
     KafkaError,
     LeaderNotAvailable,
+    RebootstrapRequired,
     UnknownTopicOrPartition,
     error_for_code,
 )
@@ -48,6 +50,8 @@ class ClusterSettings:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
+    metadata_recovery_rebootstrap_trigger_ms: int = 300_000
+    """Without an answer to Metadata for so long, what is known is dropped for the bootstrap addresses."""
     api_timeout_ms: int = 60_000
     """How long a call that is worth another attempt goes on trying (Kafka's default.api.timeout.ms)."""
     allow_auto_create_topics: bool = True
@@ -126,6 +130,7 @@ class Cluster:
         self._retry_at: dict[str, float] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
+        self._asking_since: float | None = None
         self._retry_backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
         self._reconnect_backoff = Backoff(self.settings.reconnect_backoff_ms, self.settings.reconnect_backoff_max_ms)
         self._is_closed = False
@@ -182,6 +187,10 @@ class Cluster:
         if broker is None:
             raise LeaderNotAvailable(f"broker {key[0]} is not in the cluster's metadata")
         connection = await self._connect(broker.host, broker.port)
+        now_at = self.brokers.get(key[0])
+        if now_at is None or (now_at.host, now_at.port) != (broker.host, broker.port):
+            connection.abandon()
+            raise ConnectionLost(str(broker), f"broker {key[0]} moved away meanwhile")
         connection.on_lost = lambda lost: self._forget(key, lost)
         self._connections[key] = connection
         return connection
@@ -233,6 +242,16 @@ class Cluster:
                 failures[f"broker {node_id}"] = str(error)
         return await self._enter(failures)
 
+    def _start_over(self) -> None:
+        """Forget brokers and topics; the next request goes through a bootstrap address."""
+        for connection in [*self._connections.values(), *([] if self._entry is None else [self._entry])]:
+            connection.abandon()
+        self._connections.clear()
+        self._entry = None
+        self.brokers = {}
+        self.topics.clear()
+        self._names.clear()
+
     async def _enter(self, failures: dict[str, str]) -> Connection:
         """Come in through a bootstrap address. The connection serves until brokers have their own."""
         for host, port in self._bootstrap:
@@ -249,6 +268,7 @@ class Cluster:
     async def call(self, api_key: ApiKey, request: Message, response_type: type[M], node_id: int | None = None) -> M:
         """Ask one broker, or any when `node_id` is None, trying again when the connection fails.
 
+        Before a certain broker is tried again the metadata is refreshed: it may have moved, or be gone for good.
         Errors inside the response are the caller's business. Raises `ConnectionLost`, `ClusterUnreachable`,
         `UnsupportedVersion`.
         """
@@ -263,6 +283,11 @@ class Cluster:
                 if isinstance(error, ClusterUnreachable) or reaction_to(error) is Reaction.GIVE_UP:
                     raise
                 await self.pause(attempt, deadline, error)
+                if node_id is not None:
+                    with suppress(KafkaError):
+                        await self.refresh()
+                    if node_id not in self.brokers:
+                        raise
 
     # ---- waiting
 
@@ -336,22 +361,35 @@ class Cluster:
         await asyncio.shield(self.refresh_soon())
 
     async def _refresh(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._asking_since is None:
+            self._asking_since = loop.time()
+        elif loop.time() - self._asking_since >= self.settings.metadata_recovery_rebootstrap_trigger_ms / 1000:
+            self._asking_since = loop.time()
+            self._start_over()
         names = sorted(self._wanted)
         self.update(await self.ask_metadata(names, allow_auto_create=self.settings.allow_auto_create_topics))
+        self._asking_since = None
         if self._age_timer is not None:
             self._age_timer.cancel()
-        loop = asyncio.get_running_loop()
         self._age_timer = loop.call_later(self.settings.metadata_max_age_ms / 1000, self.refresh_soon)
 
     async def ask_metadata(self, names: Sequence[str] | None, *, allow_auto_create: bool = False) -> MetadataResponse:
         """Return the cluster's answer about these topics, all of them when None; keeps nothing."""
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=allow_auto_create)
-        response = await self.call(ApiKey.METADATA, request, MetadataResponse)
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
-        return response
+        deadline = self.deadline()
+        attempt = 0
+        while True:
+            response = await self.call(ApiKey.METADATA, request, MetadataResponse)
+            error = error_for_code(response.error_code)
+            if error is None:
+                return response
+            if not isinstance(error, RebootstrapRequired):
+                raise error
+            self._start_over()
+            attempt += 1
+            await self.pause(attempt, deadline, error)
 
     def update(self, response: MetadataResponse) -> None:
         """Take over what a broker answered: its brokers replace ours, its topics replace ours of the same name."""
@@ -373,6 +411,28 @@ class Cluster:
                 del self._connections[node_id, channel]
                 connection.abandon()
         self.brokers = dict(brokers)
+
+    def learn_leader(
+        self, partition: TopicPartition, leader: int, leader_epoch: int, addresses: Iterable[BrokerAddress]
+    ) -> bool:
+        """Take over a leader that a broker's answer names where it is not the leader itself (KIP-951).
+
+        False when that is no news, or does not say where the leader is.
+        """
+        topic = self.topics.get(partition.topic)
+        if topic is None or leader < 0 or partition.partition >= len(topic.partitions):
+            return False
+        known = topic.partitions[partition.partition]
+        if leader_epoch <= known.leader_epoch:
+            return False
+        told = {address.node_id: address for address in addresses}
+        if leader not in self.brokers and leader not in told:
+            return False
+        self._update_brokers({**self.brokers, **told})
+        partitions = list(topic.partitions)
+        partitions[partition.partition] = known._replace(leader=leader, leader_epoch=leader_epoch)
+        self.topics[partition.topic] = topic._replace(partitions=tuple(partitions))
+        return True
 
     def _update_topic(self, row: MetadataResponseTopic) -> None:
         name = row.name

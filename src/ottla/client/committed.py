@@ -58,6 +58,7 @@ async def commit_offsets(
     """Commit; returns for each partition why it failed, or None. Raises what kept all of it from being answered."""
     if not offsets:
         return {}
+    deadline = link.cluster.deadline()
     attempt = 0
     while True:
         try:
@@ -69,7 +70,7 @@ async def commit_offsets(
         except KafkaError as raised:
             error = raised
         attempt += 1
-        await link.pause_after(error, attempt)
+        await link.pause_after(error, attempt, deadline)
 
 
 async def _commit_once(
@@ -120,6 +121,7 @@ async def fetch_committed(
     Raises what the group or a partition is refused with.
     """
     wanted = None if partitions is None else list(partitions)
+    deadline = link.cluster.deadline()
     attempt = 0
     while True:
         try:
@@ -128,7 +130,7 @@ async def fetch_committed(
             raise
         except KafkaError as error:
             attempt += 1
-            await link.pause_after(error, attempt)
+            await link.pause_after(error, attempt, deadline)
 
 
 async def _fetch_once(

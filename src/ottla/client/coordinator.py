@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from ottla.client.cluster import Cluster
@@ -55,6 +56,9 @@ class GroupLink:
                     raise
                 attempt += 1
                 await self.cluster.pause(attempt, deadline, error)
+                if isinstance(error, NetworkException):  # it may be the same node at another address
+                    with suppress(KafkaError):
+                        await self.cluster.refresh()
 
     async def _find(self) -> int:
         connection = await self.cluster.any_connection()
@@ -79,10 +83,16 @@ class GroupLink:
         if isinstance(error, NotCoordinator | CoordinatorNotAvailable | NetworkException):
             self.forget()
 
-    async def pause_after(self, error: KafkaError, attempt: int) -> None:
-        """Wait a little before another attempt. Raises `error` where another one would be in vain."""
+    async def pause_after(self, error: KafkaError, attempt: int, deadline: float | None = None) -> None:
+        """Wait a little before another attempt. Raises `error` where another one would be in vain, or after `deadline`.
+
+        Without one a membership goes on trying for ever, as Kafka's consumer does.
+        """
         self.note(error)
         is_passing = isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress)
         if not is_passing and reaction_to(error) is Reaction.GIVE_UP:
             raise error
-        await asyncio.sleep(self.cluster.retry_delay_seconds(attempt))
+        if deadline is not None:
+            await self.cluster.pause(attempt, deadline, error)
+        else:
+            await asyncio.sleep(self.cluster.retry_delay_seconds(attempt))

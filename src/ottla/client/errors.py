@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.errors import NetworkException, RequestTimedOut
+from ottla.errors import InvalidRecord, NetworkException, RequestTimedOut
 
 
 class ConnectionLost(NetworkException):
@@ -33,6 +33,10 @@ class ClusterUnreachable(NetworkException):
 
 class DeliveryExpired(RequestTimedOut):
     """Records waited longer than delivery.timeout.ms; they may or may not have been written."""
+
+
+class RefusedWithBatch(InvalidRecord):
+    """Nothing is wrong with this record, but with another one of its batch: none was written, send it again."""
 
 
 class BufferFull(RequestTimedOut):

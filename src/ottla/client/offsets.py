@@ -118,4 +118,5 @@ def _is_worth_asking_again(answer: OffsetAndTimestamp | KafkaError, attempt: int
     """A topic that is unknown after fresh metadata does not exist; other troubles may pass."""
     if not isinstance(answer, KafkaError):
         return False
-    return reaction_to(answer) is not Reaction.GIVE_UP and (attempt < 2 or isinstance(answer, LeaderNotAvailable))
+    is_missing = isinstance(answer, UnknownTopicOrPartition)
+    return reaction_to(answer) is not Reaction.GIVE_UP and (attempt < 2 or not is_missing)

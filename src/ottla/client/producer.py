@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ottla.client.accumulator import Accumulator, AccumulatorSettings, Delivery, PartitionQueue, RecordMetadata
+from ottla.client.accumulator import Accumulator, AccumulatorSettings
 from ottla.client.cluster import Cluster, ClusterSettings, TopicInfo
 from ottla.client.errors import BufferFull
 from ottla.client.partitioner import Partitioner, StickyChoice, partition_for_key
+from ottla.client.producer_batch import Delivery, PartitionQueue, RecordMetadata
 from ottla.client.sender import Sender, SenderSettings
 from ottla.client.serializers import Serializer, as_bytes
 from ottla.clock import Clock, SystemClock
@@ -218,9 +219,10 @@ class Producer:
     async def flush(self) -> None:
         """Send everything now and wait until it is settled. Raises the first error of a record that nobody awaited."""
         self._accumulator.flush()
-        unsettled = [batch.done for batch in self._accumulator.unsettled]
-        if unsettled:
-            await asyncio.wait(unsettled)
+        unsettled = list(self._accumulator.unsettled)
+        while unsettled:
+            await asyncio.wait([batch.done for batch in unsettled])
+            unsettled = [part for batch in unsettled for part in batch.parts]
         error, self._unseen = self._unseen, None
         if error is not None:
             raise error

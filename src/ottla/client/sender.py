@@ -2,27 +2,31 @@
 
 One pass (`_pump`) takes at most one batch of each partition per request and keeps at most `max_in_flight` requests on
 a connection. With idempotence (the default) every batch has the partition's next sequence number, so that a retry after
-a lost answer is written once and in order (KIP-98); after a batch had to be given up the partition goes on under a new
-producer epoch from sequence 0 (KIP-360). Without it, order is kept by one request in flight per partition.
+a lost answer is written once and in order (KIP-98); after a batch had to be given up, and when the broker's idea of the
+sequence is another one, the partition goes on under a new producer epoch from sequence 0 (KIP-360). Without it, order
+is kept by one request in flight per partition. A batch that is too large for the broker is sent as two.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ottla.client.accumulator import SEQUENCE_LIMIT, Accumulator, PartitionQueue, ProducerBatch
-from ottla.client.cluster import Cluster
+from ottla.client.accumulator import Accumulator
+from ottla.client.cluster import BrokerAddress, Cluster
 from ottla.client.connection import Connection
-from ottla.client.errors import DeliveryExpired
+from ottla.client.errors import DeliveryExpired, RefusedWithBatch
+from ottla.client.producer_batch import PartitionQueue, ProducerBatch
 from ottla.client.retry import Reaction, reaction_to
 from ottla.errors import (
     DuplicateSequenceNumber,
     InvalidProducerEpoch,
+    InvalidRecord,
     KafkaError,
+    MessageTooLarge,
     OutOfOrderSequenceNumber,
     UnknownProducerId,
     UnknownServerError,
@@ -33,17 +37,22 @@ from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
+from ottla.records.record import add_sequence
 
 TOPIC_IDS_FROM: Final = 13
 """The first version of Produce that names topics by id (KIP-516)."""
 
 MAX_EPOCH: Final = 2**15 - 1
+MAX_FENCED_ATTEMPTS: Final = 3
+"""So often a batch is tried under another producer epoch when the broker calls its epoch outdated."""
 
 
 class SenderSettings(NamedTuple):
@@ -174,6 +183,9 @@ class Sender:
                 topic_id = info.topic_id if info is not None else ZERO_TOPIC_ID
                 topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
             topic.partition_data.append(PartitionProduceData(index=index, records=self._sealed(batch)))
+            if not batch.rank:
+                batch.rank = (batch.queue.sent_count,)
+                batch.queue.sent_count += 1
             batch.queue.in_flight.append(batch)
         request = ProduceRequest(
             acks=self._settings.acks,
@@ -217,7 +229,7 @@ class Sender:
             queue.next_sequence = 0
             queue.is_spoilt = False
         sequence = queue.next_sequence
-        queue.next_sequence = (sequence + batch.count) % SEQUENCE_LIMIT
+        queue.next_sequence = add_sequence(sequence, batch.count)
         return batch.seal(queue.producer_id, queue.producer_epoch, sequence)
 
     # ---- answers
@@ -247,10 +259,12 @@ class Sender:
                 for row in topic.partition_responses
             }
             for batch in batches:
-                self._take_row(batch, rows.get(batch.queue.partition))
+                self._take_row(batch, rows.get(batch.queue.partition), response.node_endpoints)
         self.wake()
 
-    def _take_row(self, batch: ProducerBatch, row: PartitionProduceResponse | None) -> None:
+    def _take_row(
+        self, batch: ProducerBatch, row: PartitionProduceResponse | None, endpoints: Sequence[NodeEndpoint]
+    ) -> None:
         if row is None:
             self._failed(batch, UnknownServerError(f"{batch.queue.partition}: the broker's answer leaves it out"))
             return
@@ -260,38 +274,70 @@ class Sender:
             self._succeeded(batch, row.base_offset)
         elif isinstance(error, DuplicateSequenceNumber):
             self._succeeded(batch, NO_OFFSET)  # written before, too long ago for the broker to know where
+        elif isinstance(error, MessageTooLarge) and batch.count > 1 and not batch.done.done():
+            self._split(batch)
+        elif row.record_errors:
+            refused = _record_errors(batch, error, row.record_errors)
+            self._failed(batch, _refused_with(batch, refused), record_errors=refused)
         else:
-            self._failed(batch, error)
+            leader = row.current_leader
+            addresses = [BrokerAddress(one.node_id, one.host, one.port, one.rack) for one in endpoints]
+            has_moved = self._cluster.learn_leader(
+                batch.queue.partition, leader.leader_id, leader.leader_epoch, addresses
+            )
+            self._failed(batch, error, has_moved=has_moved)
 
     def _succeeded(self, batch: ProducerBatch, base_offset: int) -> None:
         batch.queue.in_flight.remove(batch)
-        self._settle(batch, base_offset)
+        if not batch.done.done():  # it may have been given up while the answer was under way
+            self._settle(batch, base_offset)
         self._maybe_drained(batch.queue)
 
-    def _failed(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Have a batch sent again, or give it up."""
+    def _failed(
+        self,
+        batch: ProducerBatch,
+        error: KafkaError,
+        *,
+        record_errors: Mapping[int, KafkaError] | None = None,
+        has_moved: bool = False,
+    ) -> None:
+        """Have a batch sent again, or give it up. `has_moved`: the new leader is known, so that there is no pause."""
         queue = batch.queue
         queue.in_flight.remove(batch)
         queue.is_draining = True
         batch.attempts += 1
         now = asyncio.get_running_loop().time()
-        if reaction_to(error) is Reaction.REFRESH:
+        if reaction_to(error) is Reaction.REFRESH and not has_moved:
             self._refresh()
-        if self._is_worth_another_attempt(batch, error) and now < batch.deadline:
-            delay = self._cluster.retry_delay_seconds(batch.attempts)
+        if batch.done.done():
+            queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
+        elif self._is_worth_another_attempt(batch, error) and now < batch.deadline:
+            delay = 0.0 if has_moved else self._cluster.retry_delay_seconds(batch.attempts)
             queue.retry_at = max(queue.retry_at, now + delay)
             queue.failed.append(batch)
         else:
             queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
-            self._settle(batch, _about(batch, error))
+            self._settle(batch, _about(batch, error), record_errors)
+        self._maybe_drained(queue)
+
+    def _split(self, batch: ProducerBatch) -> None:
+        """Send a batch that is too large for the broker as two, with the sequence numbers that it had."""
+        queue = batch.queue
+        queue.in_flight.remove(batch)
+        queue.is_draining = True
+        queue.failed += self.accumulator.replace(batch)
         self._maybe_drained(queue)
 
     def _is_worth_another_attempt(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        if isinstance(error, OutOfOrderSequenceNumber):
-            return bool(batch.queue.failed) or batch.queue.is_spoilt  # an earlier batch of the same flight failed
+        """Decide as Kafka's producer does; notes when the broker's idea of the sequence is another one than ours."""
+        queue = batch.queue
+        if isinstance(error, OutOfOrderSequenceNumber) and batch.base_sequence != NO_SEQUENCE:
+            if not queue.has_sent_before(batch):  # else it is only that one which is missing
+                queue.is_spoilt = True
+            return True
         if isinstance(error, UnknownProducerId | InvalidProducerEpoch):
-            batch.queue.is_spoilt = True  # the broker forgot us: go on under a new epoch
-            return batch.attempts <= 3
+            queue.is_spoilt = True
+            return isinstance(error, UnknownProducerId) or batch.attempts <= MAX_FENCED_ATTEMPTS
         return reaction_to(error) is not Reaction.GIVE_UP
 
     def _maybe_drained(self, queue: PartitionQueue) -> None:
@@ -299,8 +345,7 @@ class Sender:
         if not queue.is_draining or queue.in_flight:
             return
         queue.is_draining = False
-        queue.waiting.extendleft(reversed(queue.failed))  # they failed in the order in which they were sent
-        queue.failed.clear()
+        queue.line_up_failed()
         if queue.is_spoilt:
             self._renew_epoch(queue)
         if queue.has_due:
@@ -317,10 +362,15 @@ class Sender:
         else:
             self._producer_id = NO_PRODUCER_ID
 
-    def _settle(self, batch: ProducerBatch, result: int | KafkaError) -> None:
-        self.accumulator.settle(batch, result)
+    def _settle(
+        self,
+        batch: ProducerBatch,
+        result: int | KafkaError,
+        record_errors: Mapping[int, KafkaError] | None = None,
+    ) -> None:
+        self.accumulator.settle(batch, result, record_errors)
         if isinstance(result, KafkaError) and not batch.is_watched:
-            self._on_unseen(result)
+            self._on_unseen(next(iter(record_errors.values())) if record_errors else result)
 
     # ---- what has to happen before a batch can go
 
@@ -411,17 +461,21 @@ class Sender:
             self._expiry_timer = asyncio.get_running_loop().call_at(deadline + 0.001, self._expire)
 
     def _expire(self) -> None:
-        """Give up batches that waited longer than delivery.timeout.ms; those in flight end with their request."""
+        """Give up batches that waited longer than delivery.timeout.ms.
+
+        Those in flight keep their place until the broker has answered, so that the sequence goes on as it must.
+        """
         self._expiry_timer = None
         now = asyncio.get_running_loop().time()
         for batch in self.accumulator.unsettled:
             if batch.deadline > now:
                 break
             queue = batch.queue
-            if batch in queue.in_flight:
-                continue
-            _remove(queue, batch)
-            queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
+            if batch not in queue.in_flight:
+                _remove(queue, batch)
+                queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
+                if queue.is_spoilt and not queue.in_flight:
+                    self._renew_epoch(queue)
             self._settle(batch, DeliveryExpired(f"{queue.partition}: not delivered within delivery.timeout.ms"))
         self.wake()
 
@@ -440,6 +494,24 @@ def _remove(queue: PartitionQueue, batch: ProducerBatch) -> None:
         queue.waiting.remove(batch)
     elif batch in queue.failed:
         queue.failed.remove(batch)
+
+
+def _record_errors(
+    batch: ProducerBatch, error: KafkaError, rows: Sequence[BatchIndexAndErrorMessage]
+) -> dict[int, KafkaError]:
+    """Return the errors of single records by their place in the batch.
+
+    The answer has one code for all of them: it is told as such when it can only be about one record; else each is
+    INVALID_RECORD with its text (as Kafka's producer does).
+    """
+    kind = type(error) if len(rows) == 1 else InvalidRecord
+    return {row.batch_index: kind(f"{batch.queue.partition}: {row.batch_index_error_message or error}") for row in rows}
+
+
+def _refused_with(batch: ProducerBatch, refused: Mapping[int, KafkaError]) -> KafkaError:
+    return RefusedWithBatch(
+        f"the record is well, but {len(refused)} of the {batch.count} in its batch are not, so that none was written"
+    )
 
 
 def _about(batch: ProducerBatch, error: KafkaError) -> KafkaError:

@@ -24,7 +24,6 @@ from typing import Any, Self, TypeVar
 from ottla.client import admin as async_admin
 from ottla.client import consumer as async_consumer
 from ottla.client import producer as async_producer
-from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import BROKER_DEFAULT, ClusterDescription, CreatedTopic
 from ottla.client.cluster import ClusterSettings, TopicInfo
 from ottla.client.committed import OffsetAndMetadata
@@ -34,6 +33,7 @@ from ottla.client.fetcher import FetchSettings
 from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.offsets import OffsetAndTimestamp
 from ottla.client.producer import ProducerSettings
+from ottla.client.producer_batch import RecordMetadata
 from ottla.client.serializers import Deserializer, Serializer
 from ottla.errors import KafkaError
 from ottla.model import IsolationLevel, TopicPartition
