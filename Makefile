@@ -18,7 +18,7 @@ MINUTES ?= 10
 SERVE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test test-compiled test-pure interop fuzz lint docs bench gate soak lock clean
+.PHONY: help serve build test test-compiled test-pure interop fuzz lint docs bench groups gate soak lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -93,6 +93,9 @@ docs: $(DEPENDENCIES) ## make docs/reference/ from the tables in the code
 
 bench: $(INSTALLED) ## measure beside the C floor, Apache Kafka and a peer; writes docs/performance.md
 	$(BIN)/python -m benchmarks.bench --write docs/performance.md
+
+groups: $(INSTALLED) ## measure consumer groups beside Apache Kafka (3 minutes); writes docs/performance.md
+	$(BIN)/python -m benchmarks.groups --write docs/performance.md
 
 gate: $(INSTALLED) ## check broker CPU per request and per GB against the C floor of the same run
 	$(BIN)/python -m benchmarks.gate

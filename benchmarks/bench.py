@@ -28,8 +28,7 @@ WARM_SECONDS: Final = 6.0
 READY_TIMEOUT_S: Final = 40
 SETTLE_SECONDS: Final = 1.5
 IDLE_SECONDS: Final = 2.0
-BEGIN_MARK: Final = "<!-- table begins -->"
-END_MARK: Final = "<!-- table ends -->"
+MARK: Final = "table"
 
 Cells = dict[str, list[float]]
 """Measured values of one system by line, one for each round."""
@@ -153,11 +152,12 @@ def describe_machine() -> str:
     return f"{os.cpu_count()} cores ({model}), CPython {platform.python_version()}, {platform.system()}"
 
 
-def write_into(page: Path, text: str) -> None:
-    """Put the text between the two marks of a page."""
-    before, _, rest = page.read_text().partition(BEGIN_MARK)
-    _, _, after = rest.partition(END_MARK)
-    page.write_text(f"{before}{BEGIN_MARK}\n{text}\n{END_MARK}{after}")
+def write_into(page: Path, text: str, mark: str = MARK) -> None:
+    """Put the text between the two marks of a page that have this word."""
+    begin, end = f"<!-- {mark} begins -->", f"<!-- {mark} ends -->"
+    before, _, rest = page.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def available(names: Sequence[str], sheet: Sheet) -> list[System]:
