@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tarfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from ottla.config.log_config import LogConfig
-from ottla.engine import Shard, StateRecord
+from ottla.engine import Shard, StateRecord, Ticket
 from ottla.errors import KafkaStorageError
 from ottla.model import METADATA_TOPIC, TopicPartition
 from ottla.records.batch import split_batches
@@ -19,6 +22,7 @@ from ottla.storage.directory import DirectoryError, MetaProperties
 from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_log import METADATA_SHARD, MetadataLog, find_metadata_directory, metadata_log_config
+from ottla.storage.metadata_recovery_point import MetadataRecoveryPoint
 from ottla.storage.metadata_snapshots import (
     KRAFT_VERSION,
     KRAFT_VOTERS,
@@ -32,6 +36,8 @@ from ottla.storage.metadata_snapshots import (
 )
 from ottla.storage.quorum_state import CorruptQuorumState
 from ottla.testing.clock import ManualClock
+from ottla.testing.faults import Faults, FaultyFileSystem, PowerCut
+from ottla.testing.memory import MemoryFileSystem
 from tests.storage.harness import GOLDEN, TOPIC_ID, TP, FailingFileSystem, ManualOffload, make_manager
 
 METADATA = "__cluster_metadata-0"
@@ -339,6 +345,7 @@ def test_a_damaged_length_before_the_end_is_refused(tmp_path: Path) -> None:
 def test_a_torn_end_is_cut_off_after_an_unclean_stop(tmp_path: Path, cut_bytes: int) -> None:
     run_once(tmp_path, b"a", b"b")
     (tmp_path / ".kafka_cleanshutdown").unlink()
+    (tmp_path / METADATA / "recovery-point").unlink()  # which Kafka does not write
     path = tmp_path / METADATA / "00000000000000000000.log"
     path.write_bytes(path.read_bytes()[:-cut_bytes])
     _, log = start(tmp_path)
@@ -346,6 +353,160 @@ def test_a_torn_end_is_cut_off_after_an_unclean_stop(tmp_path: Path, cut_bytes: 
     log.become_leader()
     append(log, b"c")
     assert loaded(log) == [b"level", b"c"]
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 40, 74, 150])
+def test_an_end_that_was_on_disk_is_not_cut_off(tmp_path: Path, cut_bytes: int) -> None:
+    """Whole batches included: 74 bytes are one."""
+    run_once(tmp_path, b"a")
+    run_once(tmp_path, b"b")
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    path = tmp_path / METADATA / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-cut_bytes])
+    left = path.read_bytes()
+    with pytest.raises(KafkaStorageError, match="up to 6 were on disk"):
+        start(tmp_path)
+    assert path.read_bytes() == left
+
+
+class Run:
+    """A run under `fsync` that flushes when told, and its log's file."""
+
+    def __init__(self, directory: Path, filesystem: FileSystem | None = None) -> None:
+        self.directory = directory
+        self.offload = ManualOffload()
+        self.manager, self.log = start(directory, fsync=True, offload=self.offload, filesystem=filesystem)
+        loaded(self.log)
+        self.log.become_leader()
+        self.flush()
+
+    def flush(self) -> None:
+        self.offload.run_all()
+
+    def append(self, value: bytes) -> Ticket:
+        return self.log.append(METADATA_SHARD, list(records(value)), self.log.leader_epoch)
+
+    def die(self) -> None:
+        for found in self.manager.directories:
+            found.release()
+
+    @property
+    def path(self) -> Path:
+        return self.directory / METADATA / "00000000000000000000.log"
+
+    def size_bytes(self) -> int:
+        return self.path.stat().st_size
+
+    def make_hole(self, position: int, size_bytes: int = 80) -> None:
+        """Leave zeros behind a position, as a power cut does where blocks were not written yet."""
+        data = bytearray(self.path.read_bytes())
+        data[position : position + size_bytes] = bytes(len(data[position : position + size_bytes]))
+        self.path.write_bytes(data)
+
+
+def test_a_hole_in_what_was_never_acknowledged_is_cut_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(tmp_path)
+    assert run.append(b"a") is not None
+    run.flush()
+    hole = run.size_bytes()
+    lost = [run.append(value) for value in (b"b" * 50, b"c", b"d")]
+    assert not any(ticket.is_durable for ticket in lost)
+    run.die()
+    run.make_hole(hole)
+
+    _, log = start(tmp_path)
+
+    assert loaded(log) == [b"level", b"a"]
+    assert f"is damaged at byte {hole}: offset 4 and what follows goes" in caplog.text
+    log.become_leader()
+    append(log, b"e")
+    assert loaded(log) == [b"level", b"a", b"e"]
+
+
+def test_a_hole_in_what_was_acknowledged_is_refused(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    hole = run.size_bytes()
+    ticket = run.append(b"a" * 50)
+    run.flush()
+    assert ticket.is_durable
+    run.append(b"b")
+    run.die()
+    run.make_hole(hole)
+    left = run.path.read_bytes()
+    with pytest.raises(KafkaStorageError, match=f"damaged at byte {hole}: it has records up to offset 3, and .* to 4"):
+        start(tmp_path)
+    assert run.path.read_bytes() == left
+
+
+def test_a_hole_is_refused_where_another_broker_wrote_last(tmp_path: Path) -> None:
+    """Kafka does not say what was on disk."""
+    run = Run(tmp_path)
+    hole = run.size_bytes()
+    for value in (b"a" * 50, b"b"):
+        run.append(value)
+    run.die()
+    run.make_hole(hole)
+    quorum_state = tmp_path / METADATA / "quorum-state"
+    quorum_state.write_text(quorum_state.read_text().replace('"leaderEpoch":1', '"leaderEpoch":2'))
+    with pytest.raises(KafkaStorageError, match="before its end"):
+        start(tmp_path)
+
+
+def test_without_room_to_note_what_is_on_disk_nothing_is_cut_off(tmp_path: Path) -> None:
+    faults = Faults(Random(1))
+    faults.error = errno.ENOSPC
+    run = Run(tmp_path, FaultyFileSystem(LocalFileSystem(), faults))
+    faults.fails = lambda call, path: call in ("append", "write") and "recovery-point" in path
+    hole = run.size_bytes()
+    tickets = [run.append(value) for value in (b"a" * 50, b"b")]
+    run.flush()
+    assert all(ticket.is_durable for ticket in tickets)
+    run.die()
+    run.make_hole(hole)
+    with pytest.raises(KafkaStorageError, match="before its end"):
+        start(tmp_path)
+
+
+def test_what_is_on_disk_is_noted_again_when_there_is_room(tmp_path: Path) -> None:
+    faults = Faults(Random(1))
+    run = Run(tmp_path, FaultyFileSystem(LocalFileSystem(), faults))
+    faults.fails = lambda call, path: call in ("append", "write") and "recovery-point" in path
+    run.append(b"a")
+    run.flush()
+    faults.fails = None
+    run.append(b"b")
+    run.flush()
+    run.append(b"c")
+    run.flush()
+    assert MetadataRecoveryPoint(LocalFileSystem(), str(tmp_path / METADATA)).read() == (6, 1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_start_after_a_power_cut_has_all_that_was_acknowledged(seed: int) -> None:
+    """And it starts, whatever the cut left of the rest."""
+    dice = Random(seed)
+    memory, acknowledged = MemoryFileSystem(ManualClock()), [b"level"]
+    sent = 0
+    for _ in range(3):
+        directory = Path("/data")
+        faulty = FaultyFileSystem(memory, Faults(dice, dice.randrange(15, 60)))
+        try:
+            run = Run(directory, faulty)
+            for _ in range(10):
+                for _ in range(dice.randrange(1, 5)):
+                    sent += 1
+                    ticket = run.append(b"%d;" % sent * dice.randrange(1, 9))
+                    ticket.on_done(partial(acknowledged.append, b"%d;" % sent))
+                if dice.random() < 2 / 3:
+                    run.flush()
+        except PowerCut:
+            pass
+        memory = memory.cut_power(dice)
+        _, log = start(Path("/data"), filesystem=memory)
+        found = loaded(log)
+        lost = [value for value in acknowledged if not any(one.startswith(value) for one in found)]
+        assert not lost
+        memory = memory.kill()
 
 
 def test_a_missing_metadata_log_is_not_begun_anew_beside_partitions(tmp_path: Path) -> None:

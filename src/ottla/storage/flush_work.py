@@ -5,7 +5,7 @@ Put together on the owner's loop, run on a thread, released on the loop again; d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -19,7 +19,16 @@ from ottla.storage.open_files import SegmentFile
 class FlushWork:
     """One fsync round of one log: files leased on the loop, synced by `run` on a thread."""
 
-    __slots__ = ("_directories", "_files", "_filesystem", "_new_files", "_replacements", "_side_files", "end_offset")
+    __slots__ = (
+        "_directories",
+        "_files",
+        "_filesystem",
+        "_last",
+        "_new_files",
+        "_replacements",
+        "_side_files",
+        "end_offset",
+    )
 
     def __init__(self, filesystem: FileSystem, end_offset: int, files: Sequence[SegmentFile]) -> None:
         """Lease the files. Raises `OSError`; then none is leased."""
@@ -30,6 +39,7 @@ class FlushWork:
         self._side_files: list[str] = []
         self._directories: list[str] = []
         self._replacements: list[tuple[DirectoryNames, str, bytes]] = []
+        self._last: Callable[[], None] | None = None
         try:
             for file in files:
                 self._files.append((file, file.lease()))
@@ -50,6 +60,10 @@ class FlushWork:
         """Have a small file replaced first."""
         self._replacements.append((names, path, data))
 
+    def add_last(self, work: Callable[[], None]) -> None:
+        """Have something done once all is synced; what it raises is a failure of the flush."""
+        self._last = work
+
     def run(self, synced: set[str] | None = None) -> None:
         """Sync everything. Raises `OSError`.
 
@@ -69,6 +83,8 @@ class FlushWork:
                 self._filesystem.sync_directory(path)
                 if synced is not None:
                     synced.add(path)
+        if self._last is not None:
+            self._last()
 
     def release(self) -> None:
         for segment_file, _ in self._files:

@@ -15,7 +15,8 @@ import logging
 import struct
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from ottla.config.log_config import LogConfig
@@ -105,6 +106,7 @@ class PartitionLog:
         "log_end_offset",
         "log_start_offset",
         "names",
+        "on_synced",
         "partition",
         "producers",
         "unsynced_names",
@@ -143,6 +145,8 @@ class PartitionLog:
         """What recovery had to cut off the end."""
         self.is_compacting = False
         """True while segments are being rewritten, so that nobody else takes them away."""
+        self.on_synced: Callable[[int], None] | None = None
+        """Told by the thread of each flush, before anybody else, up to where all is on disk. May raise `OSError`."""
         self.unsynced_names: tuple[Sequence[str], Sequence[str]] | None = None
         """Files and directories of a log that was just created, for its first flush to sync."""
         self._host = host
@@ -420,6 +424,8 @@ class PartitionLog:
             self._has_new_epoch = self._has_unsynced_epoch = False
         work.add_side_files(self._unsynced_indexes)
         self._unsynced_indexes = []
+        if self.on_synced is not None:
+            work.add_last(partial(self.on_synced, self.log_end_offset))
         return work
 
     def end_flush(self, work: FlushWork, error: BaseException | None) -> None:

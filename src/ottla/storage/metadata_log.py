@@ -11,7 +11,8 @@ Invariants:
 3. A snapshot appears whole or not at all, and only after the log up to it is synced.
 4. The newest snapshot stays, and the log from its end on. Records before it are not read again. Older snapshots go by
    age and size (`metadata.max.retention.*`), and whole segments with them that lie before the oldest that stays.
-5. A log that was cut within its last write is repaired; damage before that is refused. Other partitions lose records
+5. After an unclean stop only what was never acknowledged is cut: what lies above `metadata_recovery_point`, or, where
+   that is not known (Kafka wrote last), a torn last write. Any other damage is refused. Other partitions lose records
    by it; here whole topics would be gone, and their files stray.
 6. What was found about the quorum's voters is carried byte for byte into the snapshots that we write.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.clock import Clock
 from ottla.config.log_config import LogConfig
@@ -33,6 +34,7 @@ from ottla.storage.directory import DirectoryError, LogDirectory
 from ottla.storage.files import FileSystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
+from ottla.storage.metadata_recovery_point import MetadataRecoveryPoint, RecoveryPoint
 from ottla.storage.metadata_snapshots import (
     KRAFT_VERSION,
     KRAFT_VOTERS,
@@ -98,6 +100,7 @@ class MetadataLog:
         "_node_id",
         "_opened",
         "_path",
+        "_recovery_point",
         "_snapshots",
         "record_bytes_since_snapshot",
     )
@@ -121,6 +124,7 @@ class MetadataLog:
         self._control = control
         self._path = directory.partition_path(METADATA_PARTITION)
         self._snapshots = MetadataSnapshots(filesystem, self._path, control)
+        self._recovery_point = MetadataRecoveryPoint(filesystem, self._path)
         self._opened: PartitionLog | None = None
         self._last_timestamp_ms = -1
         self._leader_epoch = 0
@@ -206,6 +210,8 @@ class MetadataLog:
         self._leader_epoch = max(state.leader_epoch, self._log.epochs.latest_epoch, self._leader_epoch) + 1
         elected = state.elected(self._node_id, self._leader_epoch)
         write_quorum_state(self._filesystem, self._quorum_state_path, elected)
+        self._recovery_point.begin(self.next_offset, self._leader_epoch)
+        self._log.on_synced = self._recovery_point.advance
         bodies = [(LEADER_CHANGE, self._control.leader_change)]
         if self.next_offset == 0:
             bodies += sorted(self._snapshots.voters.items())
@@ -222,13 +228,35 @@ class MetadataLog:
             )
 
     def _check_damage(self) -> None:
-        """Look for damage that the repair of a torn log would take for its end. Raises `KafkaStorageError`."""
+        """Look for damage that the repair of a torn log must not take for its end. Raises `KafkaStorageError`."""
+        point = self._find_recovery_point()
+        snapshots = self._snapshots.find_all()
+        end = snapshots[-1].end_offset if snapshots else 0
+        damage: str | None = None
         segments = self._segment_names()
         for name in segments:
             data = self._filesystem.read(f"{self._path}/{name}")
-            end = _whole_bytes(data)
-            if end < len(data) and (name != segments[-1] or _has_batch_behind(data, end)):
-                raise KafkaStorageError(f"{self._path}/{name} is damaged at byte {end}, before its end")
+            whole = _whole_batches(data)
+            end = max(end, whole.end_offset)
+            if whole.size_bytes == len(data):
+                continue
+            damage = f"{self._path}/{name} is damaged at byte {whole.size_bytes}"
+            if point is None and (name != segments[-1] or _has_batch_behind(data, whole.size_bytes)):
+                raise KafkaStorageError(f"{damage}, before its end")
+            break
+        if point is not None and end < point.offset:
+            raise KafkaStorageError(
+                f"{damage or self._path + ' is short'}: it has records up to offset {end}, and those up to "
+                f"{point.offset} were on disk; restore them"
+            )
+        if damage is not None:
+            _log.warning("%s: offset %d and what follows goes, of which nothing was acknowledged", damage, end)
+
+    def _find_recovery_point(self) -> RecoveryPoint | None:
+        """Return up to where the log was on disk, None where another broker has written since that was noted."""
+        point = self._recovery_point.read()
+        state = read_quorum_state(self._filesystem, self._quorum_state_path)
+        return point if point is not None and state is not None and state.leader_epoch == point.leader_epoch else None
 
     def _segment_names(self) -> list[str]:
         names = self._filesystem.list(self._path) if self._filesystem.exists(self._path) else []
@@ -348,18 +376,27 @@ def _check_shard(shard: Shard) -> None:
         raise ValueError(f"the metadata log does not hold {shard}")
 
 
-def _whole_bytes(data: bytes) -> int:
-    """Return how many bytes of a segment are good batches, one after the other from its start."""
+class _Whole(NamedTuple):
+    """The good batches at the start of a segment; `end_offset` is 0 where there are none."""
+
+    size_bytes: int
+    end_offset: int
+
+
+def _whole_batches(data: bytes) -> _Whole:
+    """Return how much of a segment is good batches, one after the other from its start."""
     view = memoryview(data)
-    position = 0
+    position = end_offset = 0
     try:
         while (size := int(next_batch_size(view, position))) > 0:
-            if not RecordBatch(view[position : position + size]).is_crc_valid():
+            batch = RecordBatch(view[position : position + size])
+            if not batch.is_crc_valid():
                 break
             position += size
+            end_offset = int(batch.next_offset)
     except KafkaError:
         pass  # no batch can start like that, so the good part ends here
-    return position
+    return _Whole(position, end_offset)
 
 
 def _has_batch_behind(data: bytes, damage: int) -> bool:

@@ -3,9 +3,9 @@
 Written data is in the page cache until its file is synced; a name (made, renamed, removed) is in the page cache until
 its directory is. `kill` gives the file system as another process would find it: everything that was written is there.
 `cut_power` gives one as the disk might have it: of what was not synced, any part, in any order. A file that was
-appended to may have any prefix of the new bytes, or zeros in their place; one that was rewritten may have the old
-content, the new, or a part of it; of the names, any subset of the changes may have been made, but a rename is whole or
-not at all.
+appended to may have any prefix of the new bytes, zeros in their place, or a hole of zeros before the last of them; one
+that was rewritten may have the old content, the new, or a part of it; of the names, any subset of the changes may have
+been made, but a rename is whole or not at all.
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ class _Inode:
             return dice.choice((durable, data, data[: dice.randrange(len(data) + 1)], bytes(len(data))))
         unsynced = data[len(durable) :]
         kept = dice.choice((0, len(unsynced), dice.randrange(len(unsynced) + 1)))
-        if dice.random() < 1 / 4:  # the size is there, the blocks are not
+        chosen = dice.random()
+        if chosen < 1 / 4:  # the size is there, the blocks are not
             return durable + unsynced[:kept] + bytes(len(unsynced) - kept)
+        if chosen < 1 / 2:  # later blocks are there, an earlier one is not
+            hole = dice.randrange(len(unsynced) - kept + 1)
+            return durable + unsynced[:kept] + bytes(hole) + unsynced[kept + hole :]
         return durable + unsynced[:kept]
 
 
