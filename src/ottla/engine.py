@@ -164,6 +164,9 @@ class RecordLog(Protocol):
     def delete(self, partition: TopicPartition) -> None:
         """Make the log unreachable now and remove its files later; open spans stay readable."""
 
+    def keeping(self, config: LogConfig) -> RecordLog:
+        """Return the log that keeps topics of `config.ottla_format`; for Kafka's format, itself."""
+
     def contains(self, partition: TopicPartition) -> bool: ...
 
     def partitions(self) -> Mapping[TopicPartition, TopicId]:

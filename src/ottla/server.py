@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from ottla.broker.broker import Broker
@@ -39,7 +39,7 @@ from ottla.dialects.connection_gate import ConnectionGate
 from ottla.dialects.listener import HostNames, IdleConnections, Listener
 from ottla.engine import StateRecord
 from ottla.errors import KafkaStorageError
-from ottla.model import TopicPartition, format_uuid
+from ottla.model import format_uuid
 from ottla.storage.checkpoints import CorruptCheckpoint
 from ottla.storage.directory import DirectoryError, MetaProperties, check_known
 from ottla.storage.files import FileSystem, LocalFileSystem
@@ -48,9 +48,6 @@ from ottla.storage.metadata_log import MetadataLog, find_metadata_directory, met
 from ottla.storage.metadata_snapshots import ControlBodies
 from ottla.storage.quorum_state import CorruptQuorumState
 from ottla.storage.state_store import LocalStateStore
-
-if TYPE_CHECKING:
-    from ottla.storage.jafka_log import JafkaLog
 
 DRAIN_SECONDS: Final = 2.0
 METADATA_FORMAT_LEVEL: Final = 33
@@ -90,7 +87,6 @@ class Server:
         self._membership = LocalMembership(config.node_id, config.rack)
         self._metadata: MetadataController | None = None
         self._broker: Broker | None = None
-        self._dialects: Dialects | None = None
 
     @property
     def broker(self) -> Broker:
@@ -232,7 +228,7 @@ class Server:
 
     async def _bind(self, broker: Broker) -> None:
         idle = IdleConnections(self.timers, self.clock, self.config.connections_max_idle_ms / 1000)
-        self._dialects = dialects = Dialects(broker, self._open_jafka_log)
+        dialects = Dialects(broker, lambda: self._log.jafka)
         gate = ConnectionGate(broker.config, self.timers, self.clock, HostNames(self._offload).resolve)
         broker.metadata.settings.watch(gate.configure)
         for wanted in self.config.listeners:
@@ -243,13 +239,6 @@ class Server:
             except OSError as error:
                 raise StartError(f"cannot listen at {wanted.host}:{wanted.port}: {error.strerror}") from error
             self.listeners.append(listener)
-
-    def _open_jafka_log(self, partition: TopicPartition, kafka_offset: int) -> JafkaLog:
-        from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings  # few brokers have one
-
-        path = self._log.directory_of(partition).partition_path(partition)
-        settings = JafkaLogSettings.from_config(self.config)
-        return JafkaLog(path, self._filesystem, self.clock, self._offload, settings, kafka_offset=kafka_offset)
 
     def _advertise(self) -> list[ListenerImage]:
         """Tell clients where each listener is reached: as configured, else where it is bound."""
@@ -274,8 +263,6 @@ class Server:
         for listener in self.listeners:
             listener.stop_accepting()
         await asyncio.gather(*(listener.drain(drain_seconds) for listener in self.listeners))
-        if self._dialects is not None:
-            self._dialects.close()
         await self._flushes_done()
         self._log.close(self._metadata.broker_epoch if self._metadata is not None else -1)
         self.timers.close()

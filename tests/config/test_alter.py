@@ -44,6 +44,23 @@ def test_replacing_removes_what_is_not_named() -> None:
     assert changes == {"flush.ms": "7", "retention.ms": None}
 
 
+def test_a_topics_format_stays_what_it_was_made_with() -> None:
+    current = {"ottla.format": "jafka"}
+    assert setting(TOPIC, "ottla.format", "jafka", current) == {}
+    assert replace_all(TOPIC, current, []) == {}
+    for change in (
+        ConfigChange("ottla.format", Operation.SET, "kafka"),
+        ConfigChange("ottla.format", Operation.DELETE, None),
+    ):
+        changes = alter_incrementally(TOPIC, current, [change])
+        with pytest.raises(InvalidConfig, match="fixed"):
+            check_values(TOPIC, current, changes, BROKER)
+    with pytest.raises(InvalidConfig, match="fixed"):
+        setting(TOPIC, "ottla.format", "jafka")
+    with pytest.raises(InvalidConfig, match="keys"):
+        setting(TOPIC, "cleanup.policy", "compact", current)
+
+
 @pytest.mark.parametrize(
     ("resource", "name", "value", "error"),
     [

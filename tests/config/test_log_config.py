@@ -94,6 +94,8 @@ def test_policies_and_timestamp_types_come_as_what_they_are() -> None:
         {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"},
         {"remote.storage.enable": "true"},
         {"follower.replication.throttled.replicas": "0:1,x"},
+        {"ottla.format": "other"},
+        {"ottla.format": "jafka", "cleanup.policy": "delete,compact"},
     ],
 )
 def test_what_a_topic_may_not_set(overrides: dict[str, str | None]) -> None:
@@ -113,6 +115,8 @@ def test_what_a_topic_may_not_set(overrides: dict[str, str | None]) -> None:
         {"leader.replication.throttled.replicas": "0:1,1:2"},
         {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"},
         {"retention.ms": "-1", "retention.bytes": "-5"},
+        {"ottla.format": "jafka", "cleanup.policy": "delete"},
+        {"ottla.format": "kafka", "cleanup.policy": "compact"},
     ],
 )
 def test_what_a_topic_may_set(overrides: dict[str, str | None]) -> None:

@@ -16,7 +16,7 @@ from ottla.config.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.config.group_settings import BOUNDS, GROUP_SETTINGS
 from ottla.config.quota_settings import IP_QUOTAS, USER_AND_CLIENT_QUOTAS
 from ottla.config.setting import CLUSTER_WIDE, PER_BROKER, READ_ONLY, REQUIRED, Default, Setting
-from ottla.config.topic_settings import TOPIC_SETTINGS
+from ottla.config.topic_settings import KAFKA_TOPIC_SETTINGS, OTTLA_TOPIC_SETTINGS, TOPIC_SETTINGS
 
 with gzip.open(Path(__file__).parents[1] / "golden" / "messages" / "configs.json.gz", "rt", encoding="utf-8") as file:
     KAFKA: dict[str, Any] = json.load(file)
@@ -24,7 +24,7 @@ with gzip.open(Path(__file__).parents[1] / "golden" / "messages" / "configs.json
 TABLES: dict[str, Mapping[str, Setting]] = {
     "broker": KAFKA_BROKER_SETTINGS,
     "brokerDynamicOnly": DYNAMIC_ONLY_SETTINGS,
-    "topic": TOPIC_SETTINGS,
+    "topic": KAFKA_TOPIC_SETTINGS,
     "group": GROUP_SETTINGS,
     "clientMetrics": CLIENT_METRICS_SETTINGS,
     "quotaUserAndClient": USER_AND_CLIENT_QUOTAS,
@@ -103,7 +103,7 @@ def test_our_defaults_differ_only_where_one_node_or_safety_asks_for_it() -> None
 
 
 def test_settings_of_our_own_start_with_our_name() -> None:
-    assert all(name.startswith("ottla.") for name in OTTLA_SETTINGS)
+    assert all(name.startswith("ottla.") for name in [*OTTLA_SETTINGS, *OTTLA_TOPIC_SETTINGS])
 
 
 def test_update_modes_are_kafkas_sets_of_dynamic_settings() -> None:

@@ -222,9 +222,8 @@ class Broker:
         config = self.log_config(image)
         for partition in image.partitions[len(topic.partitions) :]:
             topic_partition = TopicPartition(image.name, partition.partition)
-            topic.partitions.append(
-                Partition(topic_partition, image.topic_id, self._log, config, partition.leader_epoch)
-            )
+            log = self._log.keeping(config)
+            topic.partitions.append(Partition(topic_partition, image.topic_id, log, config, partition.leader_epoch))
             try:
                 self._log.create(topic_partition, image.topic_id, config)
             except KafkaStorageError:

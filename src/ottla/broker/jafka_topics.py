@@ -1,10 +1,11 @@
 """Topics as Jafka's clients see them: a partition is a stream of bytes, and an offset is a place in it.
 
-Beside a partition's Kafka log lies, once a Jafka client has used the partition, the same as a Jafka log: the messages
-that such clients produced, as they were sent, and all others converted. Records go into both:
+A topic that such a client makes is in Jafka's format: its only log has the messages as they were sent, and whoever
+speaks another dialect reads them converted (`storage.jafka_topic_log`). Any other topic is in Kafka's format. Beside
+a partition of that kind lies, once a Jafka client has used it, a copy in Jafka's form. Records go into both:
 
-* what a Jafka client produces is appended to the Kafka log as records, and as it came to the Jafka log;
-* what others produce reaches the Jafka log when a Jafka client looks: `log` catches up with the Kafka log first.
+* what a Jafka client produces is appended to the Kafka log as records, and as it came to the copy;
+* what others produce reaches the copy when a Jafka client looks: `log` catches up with the Kafka log first.
 
 So an offset of a Jafka client is a position in files that stay, whatever compaction, retention or a restart make of the
 Kafka log. A message has no key and no time; what Kafka records have of that is left out, a null value is empty.
@@ -12,7 +13,7 @@ Kafka log. A message has no key and no time; what Kafka records have of that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -23,8 +24,9 @@ from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition
 from ottla.broker.visible import take_bytes
 from ottla.clock import Timer
+from ottla.config.topic_settings import FORMAT, JAFKA_FORMAT
 from ottla.errors import KafkaError, MessageTooLarge
-from ottla.model import IsolationLevel, TopicId, TopicPartition
+from ottla.model import IsolationLevel, TopicPartition
 from ottla.records.builder import BatchBuilder
 from ottla.records.jafka import ProducedSet, build_set
 from ottla.records.reading import RecordReader, split_readable
@@ -43,9 +45,6 @@ class ByteLog(Protocol):
     @property
     def readable_end(self) -> int: ...
 
-    @property
-    def has_unflushed(self) -> bool: ...
-
     def append(self, data: bytes, count: int, next_kafka_offset: int) -> None: ...
 
     def flush(self) -> None: ...
@@ -57,35 +56,40 @@ class ByteLog(Protocol):
     @property
     def start(self) -> int: ...
 
-    def sweep(self) -> None: ...
 
-    def close(self) -> None: ...
+class ByteLogs(Protocol):
+    """Where these logs are; local: `storage.jafka_logs`. Raises `KafkaStorageError`."""
 
+    def of_topic(self, partition: TopicPartition) -> ByteLog:
+        """Return the log of a partition whose topic is in Jafka's format."""
 
-OpenLog = Callable[[TopicPartition, int], ByteLog]
-"""Opens a partition's log; a new one begins with the record of that Kafka offset."""
+    def beside(self, partition: TopicPartition, kafka_offset: int) -> ByteLog:
+        """Return the copy of a partition in Kafka's format; a new one begins with the record of that offset."""
+
+    @property
+    def has_unread(self) -> bool:
+        """True where messages wait for a flush."""
+
+    def flush(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class JafkaTopicSettings:
-    """What topics made by Jafka's clients get, and when logs are flushed and looked through."""
+    """What topics made by Jafka's clients get, and when logs are flushed."""
 
     partition_counts: dict[str, int]
     max_message_bytes: int = 1024 * 1024
     flush_seconds: float = 3.0
-    sweep_seconds: float = 600.0
 
 
 class JafkaTopics:
     """The Jafka side of a broker's topics."""
 
-    def __init__(self, broker: Broker, open_log: OpenLog, settings: JafkaTopicSettings) -> None:
+    def __init__(self, broker: Broker, logs: ByteLogs, settings: JafkaTopicSettings) -> None:
         self.broker = broker
         self.settings = settings
-        self._open_log = open_log
-        self._logs: dict[TopicPartition, tuple[TopicId, ByteLog]] = {}
+        self._logs = logs
         self._flush_timer: Timer | None = None
-        self._sweep_timer: Timer | None = None
 
     # -- topics ---------------------------------------------------------------------------------------------------
 
@@ -101,7 +105,7 @@ class JafkaTopics:
         if found is None and count:
             # a record needs a little more room than a message, and its batch a header
             room = self.settings.max_message_bytes + BATCH_OVERHEAD_BYTES
-            new = NewTopic(topic, count, configs=[("max.message.bytes", str(room))])
+            new = NewTopic(topic, count, configs=[("max.message.bytes", str(room)), (FORMAT, JAFKA_FORMAT)])
             created = self.broker.metadata.create_topics([new]).answer[topic]
             if not isinstance(created, CreatedTopic):
                 raise created
@@ -124,16 +128,22 @@ class JafkaTopics:
     # -- messages -------------------------------------------------------------------------------------------------
 
     def produce(self, partition: Partition, produced: ProducedSet) -> None:
-        """Append a set: its payloads as Kafka records, its bytes to the Jafka log. Raises `KafkaError`, `OSError`.
+        """Append a set as it was sent; in Kafka's format, its payloads as records, too. Raises `KafkaError`, `OSError`.
 
-        Where others' records are not in the Jafka log yet and cannot be by now, this set comes after them, converted.
+        Where others' records are not in the copy yet and cannot be by now, this set comes after them, converted.
         """
-        batches = self._to_batches(produced.payloads, partition.config.max_message_bytes)
+        if not produced.data:
+            return
         log = self.log(partition)
+        if partition.config.is_jafka:
+            log.append(produced.data, len(produced.payloads), log.next_kafka_offset + len(produced.payloads))
+            self._flush_later()
+            return
+        batches = self._to_batches(produced.payloads, partition.config.max_message_bytes)
         is_next = log.next_kafka_offset == partition.offsets().log_end_offset
         for batch in batches:
             self.broker.append(partition, memoryview(batch))
-        if is_next and produced.data:
+        if is_next:
             log.append(produced.data, max(len(produced.payloads), 1), partition.offsets().log_end_offset)
         self._flush_later()
 
@@ -151,15 +161,11 @@ class JafkaTopics:
 
     def log(self, partition: Partition) -> ByteLog:
         """Return a partition's messages, as far as the Kafka log is converted. Raises `KafkaError`, `OSError`."""
-        topic_id, log = self._logs.get(partition.topic_partition, (None, None))
-        if log is None or topic_id != partition.topic_id:
-            if log is not None:  # of a topic that is gone
-                log.close()
-            offsets = partition.offsets()
-            log = self._open_log(partition.topic_partition, offsets.log_start_offset)
-            log.next_kafka_offset = min(log.next_kafka_offset, offsets.log_end_offset)
-            self._logs[partition.topic_partition] = (partition.topic_id, log)
-            self._sweep_later()
+        if partition.config.is_jafka:
+            return self._logs.of_topic(partition.topic_partition)
+        offsets = partition.offsets()
+        log = self._logs.beside(partition.topic_partition, offsets.log_start_offset)
+        log.next_kafka_offset = min(log.next_kafka_offset, offsets.log_end_offset)
         self._catch_up(partition, log)
         return log
 
@@ -186,33 +192,10 @@ class JafkaTopics:
     # -- what happens by itself -----------------------------------------------------------------------------------
 
     def _flush_later(self) -> None:
-        if self._flush_timer is None and any(log.has_unflushed for _, log in self._logs.values()):
+        if self._flush_timer is None and self._logs.has_unread:
             now = self.broker.clock.monotonic()
             self._flush_timer = self.broker.timers.call_at(now + self.settings.flush_seconds, self._flush_all)
 
     def _flush_all(self) -> None:
         self._flush_timer = None
-        for _, log in self._logs.values():
-            log.flush()
-
-    def _sweep_later(self) -> None:
-        if self._sweep_timer is None:
-            now = self.broker.clock.monotonic()
-            self._sweep_timer = self.broker.timers.call_at(now + self.settings.sweep_seconds, self._sweep_all)
-
-    def _sweep_all(self) -> None:
-        self._sweep_timer = None
-        for partition, (topic_id, log) in list(self._logs.items()):
-            if self.broker.topic_name(topic_id) is None:
-                log.close()
-                del self._logs[partition]
-            else:
-                log.sweep()
-        if self._logs:
-            self._sweep_later()
-
-    def close(self) -> None:
-        """Flush and close all logs; the next start goes on where they end."""
-        for _, log in self._logs.values():
-            log.close()
-        self._logs.clear()
+        self._logs.flush()

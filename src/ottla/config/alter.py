@@ -23,7 +23,7 @@ from ottla.config.broker_settings import broker_setting
 from ottla.config.client_metrics_settings import validate_client_metrics_configs
 from ottla.config.group_settings import validate_group_configs
 from ottla.config.setting import LIST, Setting
-from ottla.config.topic_settings import TOPIC_SETTINGS, validate_topic_configs
+from ottla.config.topic_settings import FORMAT, TOPIC_SETTINGS, validate_topic_configs
 from ottla.config.values import JAVA_BLANKS
 from ottla.errors import InvalidConfig, InvalidRequest
 
@@ -107,7 +107,7 @@ def replace_all(
     if resource.type is ResourceType.BROKER_LOGGER:
         raise InvalidRequest("the levels of loggers cannot be replaced as a whole")
     _check_names(resource, [name for name, _ in values])
-    result: dict[str, str | None] = {name: None for name in current}
+    result: dict[str, str | None] = {name: None for name in current if name != FORMAT}
     for name, value in values:
         if value is None:
             raise InvalidRequest(f"{name} needs a value")
@@ -129,6 +129,8 @@ def check_values(
         raise InvalidRequest("the resource has no name")
     elif resource.type is ResourceType.TOPIC:
         validate_topic_configs(values)
+        if FORMAT in changes:
+            raise InvalidConfig(f"{FORMAT}: what a topic's files are is fixed when it is made")
     elif resource.type is ResourceType.GROUP:
         validate_group_configs(values, broker)
     elif resource.type is ResourceType.CLIENT_METRICS:

@@ -762,6 +762,10 @@ TOPIC: Final[Mapping[str, str]] = {
     "segment.index.bytes": "Bytes that an index file may have; a full index begins a new segment.",
     "segment.jitter.ms": "Milliseconds, at most, by which the beginning of new segments is spread at random.",
     "segment.ms": "Milliseconds after which a new segment is begun though the old one is not full.",
+    "ottla.format": (
+        "What the topic's files are: `kafka`, Kafka's own, or `jafka`, messages as Jafka's clients send them, which is "
+        "what topics get that such clients make. Others read both, see the page on Jafka."
+    ),
     "unclean.leader.election.enable": (
         "Whether a replica that is not in sync may lead when no other is left, losing records. " + ONE_REPLICA
     ),

@@ -1,6 +1,6 @@
 """The settings of one topic's logs, typed.
 
-One field per topic setting of Kafka, named after its key; the defaults are Kafka's. Decides nothing: where each value
+One field per topic setting, named after its key; the defaults are Kafka's. Decides nothing: where each value
 comes from (topic override, dynamic or static broker setting, default) is `LogConfig.resolve`'s one loop over the table
 in `topic_settings`.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.broker_settings import BROKER_SETTINGS
 from ottla.config.setting import Setting
-from ottla.config.topic_settings import TOPIC_SETTINGS
+from ottla.config.topic_settings import JAFKA_FORMAT, KAFKA_FORMAT, TOPIC_SETTINGS
 from ottla.config.values import INT64_MAX, ConfigError, Value
 from ottla.model import TimestampType
 
@@ -63,6 +63,12 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
     unclean_leader_election_enable: bool = False
+    ottla_format: str = KAFKA_FORMAT
+
+    @property
+    def is_jafka(self) -> bool:
+        """True where the topic's files are Jafka's, which was decided when it was made."""
+        return self.ottla_format == JAFKA_FORMAT
 
     @classmethod
     def resolve(cls, broker: BrokerConfig, dynamic: Mapping[str, str], overrides: Mapping[str, str]) -> LogConfig:

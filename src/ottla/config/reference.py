@@ -16,7 +16,7 @@ from ottla.config.documentation import sentence
 from ottla.config.group_settings import GROUP_SETTINGS
 from ottla.config.quota_settings import IP_QUOTAS, USER_AND_CLIENT_QUOTAS
 from ottla.config.setting import Default, Scope, Setting
-from ottla.config.topic_settings import TOPIC_SETTINGS
+from ottla.config.topic_settings import KAFKA_TOPIC_SETTINGS, OTTLA_TOPIC_SETTINGS
 from ottla.config.values import Value
 from ottla.errors import ERRORS
 
@@ -53,8 +53,9 @@ SECTIONS: Final[tuple[tuple[str, str, Scope, Mapping[str, Setting]], ...]] = (
         "Topic",
         "At creation and afterwards; *else* is where the value comes from otherwise.",
         Scope.TOPIC,
-        TOPIC_SETTINGS,
+        KAFKA_TOPIC_SETTINGS,
     ),
+    ("Topic, of our own", "At creation, and fixed from then on.", Scope.TOPIC, OTTLA_TOPIC_SETTINGS),
     ("Group", "By IncrementalAlterConfigs of a group.", Scope.GROUP, GROUP_SETTINGS),
     ("Client metrics", "Of a subscription (KIP-714).", Scope.CLIENT_METRICS, CLIENT_METRICS_SETTINGS),
     ("Quotas of users and client ids", "By AlterClientQuotas.", Scope.QUOTA, USER_AND_CLIENT_QUOTAS),

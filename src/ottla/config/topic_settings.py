@@ -1,4 +1,4 @@
-"""Every topic setting of Kafka 4.4.
+"""Every topic setting of Kafka 4.4, and ours.
 
 `synonyms` are the broker settings that hold where a topic sets nothing, nearest first.
 """
@@ -15,7 +15,11 @@ from ottla.errors import InvalidConfig
 
 THROTTLED_REPLICAS: Final = Items(r"[0-9]+:[0-9]+", "[partitionId]:[brokerId],[partitionId]:[brokerId],...", whole="*")
 
-TOPIC_SETTINGS: Final[Mapping[str, Setting]] = table(
+FORMAT: Final = "ottla.format"
+KAFKA_FORMAT: Final = "kafka"
+JAFKA_FORMAT: Final = "jafka"
+
+KAFKA_TOPIC_SETTINGS: Final[Mapping[str, Setting]] = table(
     [
         Setting(
             "cleanup.policy",
@@ -194,6 +198,14 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = table(
         ),
     ]
 )
+"""What a topic may set for itself in Kafka."""
+
+OTTLA_TOPIC_SETTINGS: Final = table(
+    [Setting(FORMAT, STRING, KAFKA_FORMAT, one_of(KAFKA_FORMAT, JAFKA_FORMAT), MEDIUM, internal=True)]
+)
+"""Settings of our own. They show only where they are set."""
+
+TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {**KAFKA_TOPIC_SETTINGS, **OTTLA_TOPIC_SETTINGS}
 """What a topic may set for itself."""
 
 
@@ -224,3 +236,6 @@ def _check_together(values: Mapping[str, Value]) -> None:
         raise InvalidConfig(f"min.compaction.lag.ms ({least}) is above max.compaction.lag.ms ({most})")
     if values.get("remote.storage.enable"):
         raise InvalidConfig("remote.storage.enable: this broker has no tiered storage")
+    policies = values.get("cleanup.policy")
+    if values.get(FORMAT) == JAFKA_FORMAT and isinstance(policies, tuple) and "compact" in policies:
+        raise InvalidConfig("cleanup.policy: messages of Jafka have no keys to compact by")

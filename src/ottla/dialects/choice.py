@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,19 @@ from ottla.dialects.kafka.dialect import KafkaDialect
 from ottla.dialects.session import Dialect
 
 if TYPE_CHECKING:
-    from ottla.broker.jafka_topics import OpenLog
+    from ottla.broker.jafka_topics import ByteLogs
     from ottla.dialects.jafka.handlers import JafkaHandlers
 
 
 class Dialects:
     """The dialects of one broker. All Kafka listeners share one."""
 
-    __slots__ = ("_broker", "_jafka", "_kafka", "_open_jafka_log")
+    __slots__ = ("_broker", "_jafka", "_jafka_logs", "_kafka")
 
-    def __init__(self, broker: Broker, open_jafka_log: OpenLog) -> None:
+    def __init__(self, broker: Broker, jafka_logs: Callable[[], ByteLogs]) -> None:
+        """`jafka_logs` gives what keeps logs in Jafka's form, and is asked where that is spoken."""
         self._broker = broker
-        self._open_jafka_log = open_jafka_log
+        self._jafka_logs = jafka_logs
         self._jafka: JafkaHandlers | None = None
         self._kafka = KafkaDialect(broker, broker.config.socket_request_max_bytes)
 
@@ -33,11 +35,6 @@ class Dialects:
         if listener.security_protocol in (JAFKA, JAFKA_HTTP):
             return self._jafka_at(listener)
         return self._kafka
-
-    def close(self) -> None:
-        """Bring what a dialect keeps of its own to its end."""
-        if self._jafka is not None:
-            self._jafka.topics.close()
 
     def _lite(self, listener: Listener) -> Dialect:
         from ottla.dialects.lite.session import LiteDialect
@@ -72,10 +69,9 @@ class Dialects:
             partition_counts={topic: int(count) for topic, count in counts},
             max_message_bytes=config.integer("ottla.jafka.max.message.bytes"),
             flush_seconds=config.integer("ottla.jafka.flush.ms") / 1000,
-            sweep_seconds=config.integer("log.retention.check.interval.ms") / 1000,
         )
         return JafkaHandlers(
-            JafkaTopics(self._broker, self._open_jafka_log, settings),
+            JafkaTopics(self._broker, self._jafka_logs(), settings),
             is_password=password_check(config.text("ottla.jafka.password")),
             random_below=Random().randrange,
             max_answer_bytes=config.fetch_max_bytes,

@@ -1,4 +1,4 @@
-"""Messages as Kafka 0.7 and Jafka write them: check a produced set, take its payloads out, make messages of payloads.
+"""Messages as Kafka 0.7 and Jafka write them: check a set, take its payloads out, make messages of payloads.
 
 A set is entries, nothing around them: 4 bytes size of the message, then the message: 1 byte magic (1), 1 attributes
 (low two bits: 0 plain, 1 gzip), 4 CRC-32 of the payload alone, payload. A gzip message's payload inflates to a set
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ottla.errors import CorruptMessage, MessageTooLarge
@@ -52,14 +52,39 @@ def check_produced(data: bytes, max_payload_bytes: int, *, max_inflated_bytes: i
     return ProducedSet(data[:position], payloads)
 
 
+class StoredMessage(NamedTuple):
+    """A message of a stored set: where the next one begins, and its payload, or those in it where it is compressed."""
+
+    end: int
+    payloads: list[bytes]
+
+
+def walk_set(data: bytes) -> Iterator[StoredMessage]:
+    """Yield the messages of a set, checked; ends before one that is cut.
+
+    Raises `CorruptMessage` or `InvalidRecord` at the first that is damaged.
+    """
+    position = 0
+    while (end := _entry_end(data, position)) > 0:
+        payloads: list[bytes] = []
+        _take(data[position + SIZE_BYTES : end], payloads, MAX_INFLATED_BYTES, 0)
+        yield StoredMessage(end, payloads)
+        position = end
+
+
+def entry_size(front: bytes) -> int:
+    """Return how many bytes the message takes that begins with these four. Raises `CorruptMessage`."""
+    (size,) = _SIZE.unpack_from(front)
+    if size < FRONT_BYTES:
+        raise CorruptMessage(f"a message cannot have {size} bytes")
+    return SIZE_BYTES + int(size)
+
+
 def _entry_end(data: bytes, position: int) -> int:
     """Where the entry at `position` ends; 0 where the data ends first."""
     if position + SIZE_BYTES > len(data):
         return 0
-    (size,) = _SIZE.unpack_from(data, position)
-    if size < FRONT_BYTES:
-        raise CorruptMessage(f"a message cannot have {size} bytes")
-    end = position + SIZE_BYTES + int(size)
+    end = position + entry_size(data[position : position + SIZE_BYTES])
     return end if end <= len(data) else 0
 
 

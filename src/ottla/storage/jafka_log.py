@@ -1,296 +1,329 @@
 """A partition as Jafka keeps it: `<20 digits>.jafka` segments of messages as they were sent, offsets are bytes.
 
 A segment's name is the position of its first byte in the partition; the next one is named by its end, so positions
-never repeat. What is readable ends where was flushed last. Each flush adds an entry to `jafka.positions`: position (8
-bytes), the Kafka offset of the record that comes next (8), time in ms (8). So this file knows up to which record of the
-Kafka log beside it the messages here go, and how old a segment is.
+never repeat. What is readable ends where was flushed last. Beside the segments lies `jafka.positions`, which knows the
+records of Kafka that stand there.
 
-After a crash everything behind the last entry is cut off: nobody has seen it, and the records are in the Kafka log.
+What all such logs have in common is here. Where one ends after a crash, and what of its flushes is noted down, is up to
+its kind: a topic's only log (`jafka_topic_log`), or a copy of a log in Kafka's format (`jafka_copy`).
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
-from ottla.clock import Clock
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
-from ottla.engine import Offload
 from ottla.errors import KafkaStorageError, OffsetOutOfRange
-from ottla.storage.files import File, FileSystem
+from ottla.storage.flush_work import FlushWork
+from ottla.storage.host import LogHost
+from ottla.storage.jafka_positions import Flushed, Positions
+from ottla.storage.open_files import SegmentFile
 
-SUFFIX: Final = ".jafka"
-POSITIONS_NAME: Final = "jafka.positions"
+_log = logging.getLogger(__name__)
+
+JAFKA_SUFFIX: Final = ".jafka"
 _DIGITS: Final = 20
-_ENTRY: Final = struct.Struct(">QQQ")
 
 
 @dataclass(frozen=True, slots=True)
 class JafkaLogSettings:
-    """Jafka's own, by its names: log.file.size, log.flush.interval, log.retention.hours and log.retention.size."""
+    """Jafka's own, by its names: log.file.size and log.flush.interval."""
 
     file_size_bytes: int = 1 << 30
     flush_messages: int = 500
-    is_synced: bool = True
-    """False: a flush only makes messages readable, as with `ottla.flush.policy=os`."""
-    retention_ms: int = 168 * 3_600_000
-    retention_bytes: int = -1
 
     @classmethod
     def from_config(cls, config: BrokerConfig) -> JafkaLogSettings:
-        """Retention is that of topics without settings of their own."""
-        topic = LogConfig.resolve(config, {}, {})
         return cls(
             file_size_bytes=config.integer("ottla.jafka.file.size"),
             flush_messages=config.integer("ottla.jafka.flush.messages"),
-            is_synced=config.flushes_before_ack,
-            retention_ms=topic.retention_ms,
-            retention_bytes=topic.retention_bytes,
         )
 
 
-class Flushed(NamedTuple):
-    """Up to where messages were flushed, which Kafka record comes next, and when that was."""
+class JafkaSegment:
+    """One file of messages. `start` and `end` are positions in the partition."""
 
-    position: int
-    kafka_offset: int
-    time_ms: int
-
-
-class _Segment:
     __slots__ = ("file", "path", "size", "start")
 
-    def __init__(self, path: str, file: File, start: int) -> None:
+    def __init__(self, path: str, file: SegmentFile, start: int, size: int) -> None:
         self.path = path
         self.file = file
         self.start = start
-        self.size = file.size()
+        self.size = size
 
     @property
     def end(self) -> int:
         return self.start + self.size
 
 
-class JafkaLog:
-    """One partition's messages. Lives on the broker's loop; only syncs run elsewhere."""
+class JafkaLog(ABC):
+    """One partition's messages, a `flush_work.Flushable`. Lives on the owner's loop; only syncs run elsewhere."""
 
-    def __init__(
-        self,
-        directory: str,
-        filesystem: FileSystem,
-        clock: Clock,
-        offload: Offload,
-        settings: JafkaLogSettings,
-        *,
-        kafka_offset: int,
-    ) -> None:
-        """Open what is in `directory`, or begin at position 0 with the Kafka record `kafka_offset`.
-
-        Raises `OSError`, `KafkaStorageError` where a segment is missing.
-        """
+    def __init__(self, host: LogHost, directory: str, config: LogConfig, settings: JafkaLogSettings) -> None:
+        """Open what is in `directory`. Raises `OSError`, `KafkaStorageError` where a segment is missing."""
+        self.config = config
+        self.failure: KafkaStorageError | None = None
+        self.flush_state = 0
+        self.unsynced_names: tuple[Sequence[str], Sequence[str]] | None = None
+        """Files and directories of a log that was just created, for its first flush to sync."""
+        self._host = host
         self._directory = directory
-        self._filesystem = filesystem
-        self._clock = clock
-        self._offload = offload
         self._settings = settings
-        self._unflushed = 0
-        self._is_flushing = False
-        self._is_closed = False
-        self._positions = filesystem.open(self._positions_path, create=True)
-        self._entries = self._read_positions()
-        self._segments = self._open_segments()
-        if not self._entries:
-            self._enter(Flushed(self._segments[-1].end, kafka_offset, clock.wall_ms()))
-        self._cut_unflushed()
-        self._forget_old_entries()
-        self.next_kafka_offset = self._entries[-1].kafka_offset
-        """The record of the Kafka log that is to come next."""
+        self._unflushed_messages = 0
+        self._has_new_names = False
+        self._positions = Positions(host.filesystem, host.open_files, directory)
+        self._segments = self._find_segments()
+        self.readable = self._find_end()
+        """Up to where was flushed, and when."""
+        self.next_kafka_offset = self.readable.kafka_offset
+        """The record of Kafka that comes next, behind all that was appended."""
+        self._flushing = self.readable
+        self._synced_end = self.end
 
-    @property
-    def _positions_path(self) -> str:
-        return f"{self._directory}/{POSITIONS_NAME}"
+    @abstractmethod
+    def _find_end(self) -> Flushed:
+        """Find where the log ends, cutting off what cannot be used. Raises as `__init__`."""
 
-    def _read_positions(self) -> list[Flushed]:
-        data = self._positions.pread(self._positions.size(), 0)
-        whole = len(data) - len(data) % _ENTRY.size
-        if whole < len(data):
-            self._positions.truncate(whole)
-        return [Flushed(*entry) for entry in _ENTRY.iter_unpack(data[:whole])]
+    @abstractmethod
+    def _take_flush(self, reached: Flushed) -> None:
+        """Make readable what was flushed."""
 
-    def _open_segments(self) -> list[_Segment]:
-        names = sorted(name for name in self._filesystem.list(self._directory) if name.endswith(SUFFIX))
-        segments = [self._open_segment(int(name.removesuffix(SUFFIX))) for name in names]
+    def _find_segments(self) -> list[JafkaSegment]:
+        filesystem = self._host.filesystem
+        names = (name for name in filesystem.list(self._directory) if name.endswith(JAFKA_SUFFIX))
+        starts = sorted(int(name.removesuffix(JAFKA_SUFFIX)) for name in names)
+        segments = [self._segment(start, filesystem.size(self._path(start))) for start in starts]
         if not segments:
-            segments = [self._open_segment(self._entries[-1].position if self._entries else 0)]
+            segments = [self._make_segment(self._positions.last.position if self._positions else 0)]
         for before, after in pairwise(segments):
             if before.end != after.start:
                 raise KafkaStorageError(f"{after.path} does not begin where the segment before it ends")
         return segments
 
-    def _open_segment(self, start: int) -> _Segment:
-        path = f"{self._directory}/{start:0{_DIGITS}d}{SUFFIX}"
-        return _Segment(path, self._filesystem.open(path, create=True), start)
+    def _path(self, start: int) -> str:
+        return f"{self._directory}/{start:0{_DIGITS}d}{JAFKA_SUFFIX}"
 
-    def _cut_unflushed(self) -> None:
-        """Let the last entry and the last segment end at the same place, the smaller of the two."""
-        while len(self._entries) > 1 and self._entries[-1].position > self._segments[-1].end:
-            self._entries.pop()
-            self._positions.truncate(len(self._entries) * _ENTRY.size)
-        end = self._entries[-1].position
+    def _segment(self, start: int, size: int) -> JafkaSegment:
+        path = self._path(start)
+        return JafkaSegment(path, SegmentFile(self._host.open_files, path), start, size)
+
+    def _make_segment(self, start: int) -> JafkaSegment:
+        segment = self._segment(start, 0)
+        segment.file.get()
+        self._has_new_names = True
+        return segment
+
+    def _cut(self, end: int) -> None:
+        """Cut off everything behind a position of the log."""
         while len(self._segments) > 1 and self._segments[-1].start > end:
             self._remove(self._segments.pop())
         last = self._segments[-1]
-        if not last.start <= end <= last.end:
-            raise KafkaStorageError(f"{last.path} goes from {last.start} to {last.end}, and the log ends at {end}")
-        last.file.truncate(end - last.start)
-        last.size = end - last.start
-
-    def _forget_old_entries(self) -> None:
-        """Keep of the entries those that tell a segment's age, and the last one; write them anew if that is few."""
-        covering = {self._covering_entry(segment.end) for segment in self._segments}
-        kept = sorted({*covering, self._entries[-1]})
-        if 2 * len(kept) < len(self._entries):
-            self._positions.close()
-            self._filesystem.replace(self._positions_path, b"".join(_ENTRY.pack(*entry) for entry in kept))
-            self._positions = self._filesystem.open(self._positions_path)
-        self._entries = kept
+        if last.end > end:
+            last.file.get().truncate(end - last.start)
+            last.size = end - last.start
+        self._positions.cut(end)
 
     # -- appending ------------------------------------------------------------------------------------------------
 
     @property
     def start(self) -> int:
+        """The first position that can be read."""
         return self._segments[0].start
-
-    @property
-    def readable_end(self) -> int:
-        """The position up to which was flushed."""
-        return self._entries[-1].position
 
     @property
     def end(self) -> int:
         return self._segments[-1].end
 
+    @property
+    def readable_end(self) -> int:
+        """The position up to which was flushed."""
+        return self.readable.position
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
     def append(self, data: bytes, count: int, next_kafka_offset: int) -> None:
-        """Append a set of `count` messages; flushed when there are enough of them. Raises `OSError`."""
+        """Append a set of `count` messages; flushed when there are enough of them. Raises `KafkaStorageError`."""
+        if self.failure is not None:
+            raise self.failure
         segment = self._segments[-1]
         try:
-            segment.file.append(data)
-        except OSError:
-            segment.file.truncate(segment.size)
-            raise
+            segment.file.get().append(data)
+        except OSError as error:
+            raise self._undo_append(segment, error) from error
         segment.size += len(data)
         self.next_kafka_offset = next_kafka_offset
-        self._unflushed += count
+        self._unflushed_messages += count
         if segment.size > self._settings.file_size_bytes:
+            self._roll()
+        elif self._unflushed_messages >= self._settings.flush_messages:
             self.flush()
-            self._segments.append(self._open_segment(segment.end))
-        elif self._unflushed >= self._settings.flush_messages:
-            self.flush()
+
+    def _undo_append(self, segment: JafkaSegment, error: OSError) -> KafkaStorageError:
+        """Cut off what a failed write may have left, so that the next append may try; else give the log up."""
+        failure = KafkaStorageError(f"{segment.path}: append failed: {error.strerror}")
+        if segment.file.is_open:  # else it could not even be opened: nothing was written
+            try:
+                segment.file.get().truncate(segment.size)
+            except OSError:
+                self.fail(failure)
+        return failure
+
+    def _roll(self) -> None:
+        """Flush, and begin a new segment; where the disk does not let us, the next append tries again."""
+        self.flush()
+        try:
+            self._segments.append(self._make_segment(self.end))
+        except OSError as error:
+            _log.warning("%s: no new segment: %s", self._directory, error)
+        self._host.schedule_flush(self)
+
+    # -- flushing -------------------------------------------------------------------------------------------------
+
+    @property
+    def has_unread(self) -> bool:
+        """True where messages wait for a flush to be readable."""
+        return self.readable.position < self.end
 
     @property
     def has_unflushed(self) -> bool:
-        return self._unflushed > 0
+        """True where something is not on the disk."""
+        return self._synced_end < self.end or self._has_new_names
 
     def flush(self) -> None:
         """Make what was appended readable, once it is on the disk where that is wanted."""
-        if self._is_flushing or not self._unflushed:
+        if not self.has_unread or self.failure is not None:
             return
-        reached = Flushed(self.end, self.next_kafka_offset, self._clock.wall_ms())
-        self._unflushed = 0
-        if not self._settings.is_synced:
-            self._enter(reached)
-            return
-        self._is_flushing = True
-        files = [segment.file for segment in self._segments if segment.end > self.readable_end]
-        self._offload.submit(_sync_all(files), lambda error: self._synced(reached, error))
-
-    def _synced(self, reached: Flushed, error: BaseException | None) -> None:
-        self._is_flushing = False
-        if self._is_closed:
-            return
-        if error is None:
-            self._enter(reached)
-            if self._unflushed >= self._settings.flush_messages:
-                self.flush()
+        if self._host.syncs_appends:
+            self._host.schedule_flush(self)
         else:
-            self._unflushed += 1  # the next flush tries again
+            self._unflushed_messages = 0
+            self._take_flush(self._reached())
 
-    def _enter(self, reached: Flushed) -> None:
-        self._positions.append(_ENTRY.pack(*reached))
-        if len(self._entries) > 1 and self._entries[-2].position >= self._segments[-1].start:
-            self._entries.pop()  # it covers no segment's end
-        self._entries.append(reached)
+    def _reached(self) -> Flushed:
+        return Flushed(self.end, self.next_kafka_offset, self._host.clock.wall_ms())
+
+    def begin_flush(self) -> FlushWork:
+        """Lease what a flush has to sync: everything that was appended before this call."""
+        self._unflushed_messages = 0
+        self._flushing = self._reached()
+        files = [segment.file for segment in self._segments if segment.end > self._synced_end]
+        work = FlushWork(self._host.filesystem, self.end, files)
+        if self._has_new_names:
+            work.add_names((), [self._directory])
+            self._has_new_names = False
+        if self.unsynced_names is not None:
+            work.add_names(*self.unsynced_names)
+            self.unsynced_names = None
+        return work
+
+    def end_flush(self, work: FlushWork, error: BaseException | None) -> None:
+        """Take note of a flush that ran."""
+        work.release()
+        if error is not None:
+            self.fail_flush(error)
+        elif self.failure is None:
+            self._synced_end = work.end_offset
+            if self._flushing.position > self.readable.position:
+                self._take_flush(self._flushing)
+
+    def fail_flush(self, error: BaseException) -> None:
+        """Give the log up: what a failed sync left unwritten, the kernel may have dropped."""
+        self.fail(KafkaStorageError(f"{self._directory}: flush failed: {error}"))
+
+    def fail(self, failure: KafkaStorageError) -> None:
+        """Refuse appends from now on. What is readable stays readable."""
+        if self.failure is None:
+            self.failure = failure
+            _log.error("a log takes no more messages: %s", failure)
 
     # -- reading --------------------------------------------------------------------------------------------------
 
     def read(self, position: int, max_bytes: int) -> bytes:
-        """Return bytes from a position on, of one segment. Raises `OffsetOutOfRange` outside of what is readable."""
+        """Return bytes from a position on, of one segment.
+
+        Raises `OffsetOutOfRange` outside of what is readable, `KafkaStorageError`.
+        """
         if not self.start <= position <= self.readable_end:
             raise OffsetOutOfRange
-        segment = next(found for found in reversed(self._segments) if found.start <= position)
+        segment = self._segments[self._index_of(position)]
         left = min(segment.end, self.readable_end) - position
-        return segment.file.pread(min(max_bytes, left), position - segment.start) if left > 0 else b""
+        if left <= 0:
+            return b""
+        try:
+            return segment.file.get().pread(min(max_bytes, left), position - segment.start)
+        except OSError as error:
+            raise KafkaStorageError(f"{segment.path} cannot be read: {error}") from error
+
+    def _index_of(self, position: int) -> int:
+        """Which segment holds a position: the newest that begins there or before."""
+        return next(index for index in reversed(range(len(self._segments))) if self._segments[index].start <= position)
 
     def positions_before(self, time_ms: int | None, max_count: int) -> list[int]:
         """Return starts of segments, and the readable end, that are not younger than a time (None: any), newest first.
 
         A segment is as old as the last flush to it. Unlike Jafka, which begins one too far back.
         """
-        candidates = [(segment.start, self._age_of(segment)) for segment in self._segments]
+        candidates = [(max(segment.start, self.start), self._age_of(segment)) for segment in self._segments]
         if self._segments[-1].size:
-            candidates.append((self.readable_end, self._clock.wall_ms()))
+            candidates.append((self.readable_end, self._host.clock.wall_ms()))
         found = [position for position, age_ms in reversed(candidates) if time_ms is None or age_ms <= time_ms]
         return found[:max_count]
 
-    def _age_of(self, segment: _Segment) -> int:
-        """When the segment was flushed to its end."""
-        return self._covering_entry(segment.end).time_ms
-
-    def _covering_entry(self, position: int) -> Flushed:
-        """The first flush that reached a position, the last one where none did yet."""
-        return next((entry for entry in self._entries if entry.position >= position), self._entries[-1])
+    def _age_of(self, segment: JafkaSegment) -> int:
+        """When the segment was flushed to its end, the last flush where it was not yet."""
+        reached = self._positions.reaching(segment.end)
+        return self.readable.time_ms if reached is None else reached.time_ms
 
     # -- retention ------------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Remove segments that are too old or too many. Positions go on, whatever is removed."""
-        now_ms = self._clock.wall_ms()
-        settings = self._settings
-        size = sum(segment.size for segment in self._segments)
+        """Remove segments that are too old or too many. Positions go on, whatever is removed. Raises `OSError`."""
+        now_ms = self._host.clock.wall_ms()
+        size = self.size_bytes
         while self._segments[0].end <= self.readable_end:
             oldest = self._segments[0]
-            is_old = settings.retention_ms >= 0 and now_ms - self._age_of(oldest) > settings.retention_ms
-            is_spare = 0 <= settings.retention_bytes <= size - oldest.size
-            if not oldest.size or not (is_old or (is_spare and len(self._segments) > 1)):
+            if not oldest.size or not (self._is_old(oldest, now_ms) or self._is_spare(oldest, size)):
                 return
             if len(self._segments) == 1:
-                self._segments.append(self._open_segment(oldest.end))
+                self._segments.append(self._make_segment(oldest.end))
+                self._host.schedule_flush(self)
+            self._forget_before(oldest.end)
             size -= oldest.size
             self._remove(self._segments.pop(0))
 
-    def _remove(self, segment: _Segment) -> None:
-        segment.file.close()
-        self._filesystem.remove(segment.path)
+    def _is_old(self, segment: JafkaSegment, now_ms: int) -> bool:
+        return 0 <= self.config.retention_ms < now_ms - self._age_of(segment)
+
+    def _is_spare(self, segment: JafkaSegment, size: int) -> bool:
+        return len(self._segments) > 1 and 0 <= self.config.retention_bytes <= size - segment.size
+
+    @abstractmethod
+    def _forget_before(self, position: int) -> None:
+        """Have nothing more to do with what stands before the start of a segment, whose file goes after this."""
+
+    def _remove(self, segment: JafkaSegment) -> None:
+        segment.file.retire()
+        self._host.filesystem.remove(segment.path)
+
+    # -- closing --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Make all of it readable for the next start, and close the files."""
-        self._is_closed = True
-        if self._unflushed or self._is_flushing:
-            if self._settings.is_synced:
-                _sync_all([segment.file for segment in self._segments])()
-            self._enter(Flushed(self.end, self.next_kafka_offset, self._clock.wall_ms()))
+        """Close the files. The data must be flushed already. Raises `OSError`."""
         for segment in self._segments:
-            segment.file.close()
+            segment.file.retire()
         self._positions.close()
 
-
-def _sync_all(files: list[File]) -> Callable[[], None]:
-    def work() -> None:
-        for file in files:
-            file.sync()
-
-    return work
+    def discard(self, error: KafkaStorageError) -> None:
+        """End a log that is being deleted: no flush touches its files any more."""
+        self.failure = error
+        for segment in self._segments:
+            segment.file.retire()
+        self._positions.close()

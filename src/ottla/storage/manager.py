@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
@@ -29,6 +29,7 @@ from ottla.engine import (
     Offload,
     ReadLimit,
     ReadResult,
+    RecordLog,
     TimestampOffset,
 )
 from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
@@ -64,6 +65,7 @@ from ottla.storage.directory import (
     open_directories,
 )
 from ottla.storage.files import FileSystem
+from ottla.storage.flush_work import Flushable
 from ottla.storage.flusher import Flusher
 from ottla.storage.host import LogHost
 from ottla.storage.housekeeping import Housekeeper
@@ -76,10 +78,14 @@ from ottla.storage.sweeper import Sweeper, SweptLog
 from ottla.storage.ticket import LogTicket
 from ottla.storage.trash import Trash, remove_all
 
+if TYPE_CHECKING:
+    from ottla.storage.jafka_logs import JafkaLogs
+
 _log = logging.getLogger(__name__)
 
 FLUSH_CHORE: Final = "flush.ms"
 CLEANER_CHORE: Final = "compaction"
+JAFKA_SUFFIX: Final = ".jafka"
 RECOVERY_OPEN_FILES: Final = 16
 """Segment files that one log may have open while it is checked."""
 
@@ -125,6 +131,8 @@ class LogManager:
         "_flusher",
         "_host",
         "_housekeeper",
+        "_jafka",
+        "_jafka_config",
         "_logs",
         "_metadata_path",
         "_places",
@@ -152,6 +160,8 @@ class LogManager:
         )
         self._default_config = LogConfig.resolve(config, {}, {})
         self._expiration_ms = config.integer("producer.id.expiration.ms")
+        self._jafka: JafkaLogs | None = None
+        self._jafka_config = config
         self._places: dict[TopicPartition, _Place] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._recovery_threads = config.integer("num.recovery.threads.per.data.dir")
@@ -168,7 +178,7 @@ class LogManager:
         """Do from now on what has to be done from time to time, see `housekeeping`."""
         keeper = Housekeeper(timers, self._host.clock, remove=self._empty_trash, next_removal=self._trash.next_deadline)
         keeper.add("checkpoints", self.checkpoint_soon, settings.integer("log.flush.offset.checkpoint.interval.ms"))
-        keeper.add("retention", self._sweeper.sweep, settings.integer("log.retention.check.interval.ms"))
+        keeper.add("retention", self._sweep, settings.integer("log.retention.check.interval.ms"))
         keeper.add("producers", self.expire_producers, settings.integer("producer.id.expiration.check.interval.ms"))
         keeper.add(FLUSH_CHORE, self._flush_due, self._shortest_flush_ms())
         if settings.boolean("log.cleaner.enable"):
@@ -185,9 +195,16 @@ class LogManager:
             self._cleaner.configure(settings)
             self._housekeeper.change_interval(CLEANER_CHORE, settings.integer("log.cleaner.backoff.ms"))
 
+    def _sweep(self) -> None:
+        self._sweeper.sweep()
+        if self._jafka is not None or self.jafka_places():
+            self.jafka.sweep()
+
     def compacted_logs(self) -> list[PartitionLog]:
         places = [
-            (partition, place) for partition, place in self._places.items() if COMPACT in place.config.cleanup_policy
+            (partition, place)
+            for partition, place in self._places.items()
+            if COMPACT in place.config.cleanup_policy and not place.config.is_jafka
         ]
         unknown = [one for one in places if one[0] not in self._logs and not one[1].is_looked_at]
         if unknown:
@@ -229,6 +246,7 @@ class LogManager:
                 self._logs.get(partition),
             )
             for partition, place in self._places.items()
+            if not place.config.is_jafka
         ]
 
     def find_opened(self, partition: TopicPartition) -> PartitionLog | None:
@@ -299,10 +317,12 @@ class LogManager:
             unchecked = [
                 (partition, place)
                 for partition, place in self._places.items()
-                if place.directory is directory and not place.is_clean
+                if place.directory is directory and not place.is_clean and not place.config.is_jafka
             ]
             if unchecked:
                 self._recover_directory(directory, unchecked)
+        if self.jafka_places():
+            self.jafka.recover()
 
     def _recover_directory(self, directory: LogDirectory, unchecked: list[tuple[TopicPartition, _Place]]) -> None:
         """Check the logs of one directory on `num.recovery.threads.per.data.dir` threads, and say what was done."""
@@ -331,6 +351,8 @@ class LogManager:
         if self._housekeeper is not None:
             self._housekeeper.stop()
         self._background.is_stopping = True
+        if self._jafka is not None:
+            self._jafka.prepare_close()
         for log in self._logs.values():
             if log.failure is None:
                 self._prepare_close(log)
@@ -357,7 +379,11 @@ class LogManager:
         synced: set[str] = set()  # no names are made while we stop, so each directory needs one sync
         for log in self._logs.values():
             is_whole = self._flush_now(log, synced) and is_whole
+        for jafka_log in self._jafka.opened() if self._jafka is not None else ():
+            is_whole = self._flush_now(jafka_log, synced) and is_whole
         try:
+            if self._jafka is not None:
+                self._jafka.close()
             for log in self._logs.values():
                 is_whole = self._close_log(log) and is_whole
             self.checkpoint()
@@ -416,7 +442,7 @@ class LogManager:
             ]
         return checkpoints
 
-    def _flush_now(self, log: PartitionLog, synced: set[str]) -> bool:
+    def _flush_now(self, log: Flushable, synced: set[str]) -> bool:
         """Flush a log on this thread; False when that failed or had failed before."""
         if log.failure is None and log.has_unflushed:
             try:
@@ -508,6 +534,8 @@ class LogManager:
         log = self._logs.pop(partition, None)
         if log is not None:
             log.discard(UnknownTopicOrPartition(f"{partition} was deleted"))
+        if self._jafka is not None:
+            self._jafka.discard(partition)
         target = place.directory.discarded_path(partition, place.topic_id, suffix)
         try:
             self._host.filesystem.remove_tree(target)
@@ -555,7 +583,44 @@ class LogManager:
         log = self._logs.get(partition)
         if log is not None:
             log.configure(config)
+        if self._jafka is not None:
+            self._jafka.note_config(partition, config)
         self._note_flush_ms()
+
+    # ---- topics in Jafka's format
+
+    def keeping(self, config: LogConfig) -> RecordLog:
+        return self.jafka if config.is_jafka else self
+
+    @property
+    def jafka(self) -> JafkaLogs:
+        """Who has the logs in Jafka's form; few brokers have any."""
+        if self._jafka is None:
+            from ottla.storage.jafka_log import JafkaLogSettings
+            from ottla.storage.jafka_logs import JafkaLogs
+
+            self._jafka = JafkaLogs(self, self._host, JafkaLogSettings.from_config(self._jafka_config))
+        return self._jafka
+
+    def jafka_places(self) -> Mapping[TopicPartition, _Place]:
+        return {partition: place for partition, place in self._places.items() if place.config.is_jafka}
+
+    def place(self, partition: TopicPartition) -> _Place:
+        """Return what is known of a partition. Raises `UnknownTopicOrPartition`."""
+        return self._place(partition)
+
+    def take_new_names(self, partition: TopicPartition) -> tuple[Sequence[str], Sequence[str]] | None:
+        """Return, once, the files and directories of a new partition that are to be synced before its first record.
+
+        Raises `KafkaStorageError` where there will never be one.
+        """
+        place = self._place(partition)
+        if not place.is_new:
+            return None
+        files, directories = self._undecided_metadata()
+        path = place.directory.partition_path(partition)
+        place.is_new = False
+        return [*files, f"{path}/{PARTITION_METADATA}"], [*directories, path, place.directory.path]
 
     @property
     def open_file_count(self) -> int:
@@ -578,16 +643,13 @@ class LogManager:
         return place
 
     def _open_log(self, partition: TopicPartition, place: _Place) -> PartitionLog:
-        files, directories = self._undecided_metadata() if place.is_new else ([], [])
+        if place.is_new:
+            self._undecided_metadata()  # where that fails, nothing is made
         log = self._load(partition, place, self._host.open_files)
         place.is_clean = True
-        if place.is_new:
-            directory = place.directory.partition_path(partition)
-            log.unsynced_names = (
-                [*files, f"{directory}/{PARTITION_METADATA}"],
-                [*directories, directory, place.directory.path],
-            )
-            place.is_new = False
+        names = self.take_new_names(partition)
+        if names is not None:
+            log.unsynced_names = names
         self._logs[partition] = log
         return log
 
@@ -670,15 +732,19 @@ class LogManager:
         log = self._logs.get(partition)
         if log is not None:
             return log.size_bytes
-        path = self._place(partition).directory.partition_path(partition)
+        place = self._place(partition)
+        path = place.directory.partition_path(partition)
+        suffix = JAFKA_SUFFIX if place.config.is_jafka else LOG_SUFFIX
         filesystem = self._host.filesystem
         try:
-            segments = [name for name in filesystem.list(path) if name.endswith(LOG_SUFFIX)]
+            segments = [name for name in filesystem.list(path) if name.endswith(suffix)]
             return sum(filesystem.size(f"{path}/{name}") for name in segments)
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be measured: {error}") from error
 
     def producers(self, partition: TopicPartition) -> Sequence[ActiveProducer]:
+        if self._place(partition).config.is_jafka:
+            return ()
         return [
             ActiveProducer(
                 state.producer_id,

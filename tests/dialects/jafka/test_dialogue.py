@@ -13,9 +13,14 @@ from typing import Any
 import pytest
 import uvloop
 
+from ottla.broker.fetch_sessions import FetchEntry
+from ottla.broker.fetching import FetchPlan
 from ottla.broker.metadata.create_topics import NewTopic
+from ottla.broker.partition import PartitionRead
+from ottla.broker.purgatory import Waiting
 from ottla.broker.visible import take_bytes
-from ottla.model import IsolationLevel
+from ottla.errors import UnsupportedForMessageFormat
+from ottla.model import ZERO_TOPIC_ID, IsolationLevel
 from ottla.records.builder import BatchBuilder
 from ottla.records.reading import decode
 from ottla.testing.clock import ManualClock
@@ -253,7 +258,9 @@ def test_sets_are_kept_as_they_were_sent(run: Any) -> None:
         assert answer == (struct.pack(">ih", 2 + len(packed + odd), 0) + packed + odd).hex()
         client.close()
         assert kafka_values(running, "t", 0) == [b"in1", b"in2", b"odd"]
-        assert (Path(running.directory) / "t-0" / f"{0:020d}.jafka").read_bytes() == packed + odd
+        directory = Path(running.directory) / "t-0"
+        assert (directory / f"{0:020d}.jafka").read_bytes() == packed + odd
+        assert sorted(path.suffix for path in directory.iterdir()) == [".jafka", ".metadata", ".positions"]
 
     run(test)
 
@@ -281,7 +288,45 @@ def test_minus_one_is_any_partition(run: Any) -> None:
     run(test)
 
 
-# ---- shared topics
+# ---- topics in Jafka's format, for others
+
+
+def test_what_others_produce_to_a_jafka_topic_is_there_at_once_as_plain_messages(run: Any) -> None:
+    settings = {**SETTINGS, "ottla.jafka.flush.messages": "500"}
+
+    async def test(running: RunningBroker) -> None:
+        client = await Client.connect(running)
+        await client.tell(produce("t", 0, message(b"one", attributes=0x80)))
+        kafka_append(running, "t", b"two", key=None)
+        expected = message(b"one", attributes=0x80) + message(b"two")
+        answer: str | None = ""
+        while answer is not None and len(answer) < 2 * (6 + len(expected)):
+            answer = await client.ask(fetch("t", 0, 0))
+        assert answer == (struct.pack(">ih", 2 + len(expected), 0) + expected).hex()
+        with pytest.raises(UnsupportedForMessageFormat):
+            kafka_append(running, "t", b"three", key=b"k")
+        client.close()
+
+    run(test, settings)
+
+
+def test_a_fetch_that_waits_is_woken_by_a_jafka_client(run: Any) -> None:
+    async def test(running: RunningBroker) -> None:
+        client = await Client.connect(running)
+        await client.tell(produce("t", 0, b""))
+        entry = FetchEntry("t", ZERO_TOPIC_ID, 0, 0, 1000)
+        woken: asyncio.Future[list[PartitionRead]] = asyncio.get_running_loop().create_future()
+        found = running.broker.fetch(FetchPlan([entry], 60_000, 1, 1000), woken.set_result)
+        assert isinstance(found, Waiting)
+        await client.tell(PRODUCE_HELLO)
+        (read,) = await asyncio.wait_for(woken, SECONDS)
+        assert [record.value for record in decode(take_bytes(read), 0, 1 << 40).records] == [b"hello"]
+        client.close()
+
+    run(test)
+
+
+# ---- topics in Kafka's format
 
 
 def kafka_values(running: RunningBroker, topic: str, number: int) -> list[bytes]:
@@ -292,10 +337,10 @@ def kafka_values(running: RunningBroker, topic: str, number: int) -> list[bytes]
     return [record.value or b"" for record in decode(take_bytes(read), start, 1 << 40).records]
 
 
-def kafka_append(running: RunningBroker, topic: str, *values: bytes | None) -> None:
+def kafka_append(running: RunningBroker, topic: str, *values: bytes | None, key: bytes | None = b"key") -> None:
     builder = BatchBuilder()
     for value in values:
-        builder.append(running.broker.clock.wall_ms(), b"key", value)
+        builder.append(running.broker.clock.wall_ms(), key, value)
     running.broker.append(running.broker.partition(topic, 0), memoryview(bytearray(builder.build())))
 
 

@@ -1,0 +1,62 @@
+"""`JafkaCopy`: what stands in a log of Kafka's format, once more as Jafka has it, for clients who ask for bytes.
+
+Every flush is noted, and after a crash everything behind the last note is cut off: nobody has seen it, and the records
+are in Kafka's log.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.config.log_config import LogConfig
+from ottla.errors import KafkaStorageError
+from ottla.storage.host import LogHost
+from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings
+from ottla.storage.jafka_positions import Flushed
+
+_log = logging.getLogger(__name__)
+
+
+class JafkaCopy(JafkaLog):
+    """A copy of one partition."""
+
+    def __init__(
+        self, host: LogHost, directory: str, config: LogConfig, settings: JafkaLogSettings, *, kafka_offset: int
+    ) -> None:
+        """Open the copy, or begin one at position 0 with the Kafka record `kafka_offset`. Raises as `JafkaLog`."""
+        self._first_kafka_offset = kafka_offset
+        super().__init__(host, directory, config, settings)
+
+    def _find_end(self) -> Flushed:
+        """Let the last entry and the last segment end at the same place, the smaller of the two."""
+        positions = self._positions
+        end = self._segments[-1].end
+        if not positions:
+            positions.append(Flushed(end, self._first_kafka_offset, self._host.clock.wall_ms()))
+        positions.cut(end)
+        found = positions.last
+        self._cut(found.position)
+        if self._segments[-1].end != found.position:
+            raise KafkaStorageError(f"{self._segments[-1].path} ends at {end}, and the log at {found.position}")
+        self._forget_old_entries()
+        return found
+
+    def _forget_old_entries(self) -> None:
+        """Keep of the entries those that tell a segment's age, and the last one, if that is few."""
+        positions = self._positions
+        reached = (positions.reaching(segment.end) for segment in self._segments)
+        kept = sorted({*(entry for entry in reached if entry is not None), positions.last})
+        if 2 * len(kept) < len(positions):
+            positions.keep(kept)
+
+    def _take_flush(self, reached: Flushed) -> None:
+        try:
+            self._positions.append(reached)
+        except OSError as error:  # the next start would not know of it, and convert anew what somebody has seen
+            self.fail(KafkaStorageError(f"{self._directory}: a flush cannot be noted: {error.strerror}"))
+            return
+        self._positions.forget_inner(self._segments[-1].start)
+        self.readable = reached
+
+    def _forget_before(self, position: int) -> None:
+        """The entries tell ages only, and the next start drops those that tell none."""

@@ -1,0 +1,311 @@
+"""`JafkaTopicLog`: the only log of a partition whose topic is in Jafka's format, and the records of Kafka in it.
+
+A record's offset is its number in the partition, counted from 0: each plain message is one record, a compressed one as
+many as are in it. `jafka.positions` has a number every so many bytes and at each segment's end; what is in between is
+counted. Only the first entry, where the log starts, cannot be found out anew: without the file the numbers begin at 0
+with the oldest message that is there.
+
+Records have a value and nothing else: no key, no headers, no time (-1), no leader epoch. What Kafka's producers send is
+appended as plain messages; what has more than a value and a time is refused.
+
+After an unclean stop the last segment is checked, as Jafka does, and cut where it is damaged. Where an older one is,
+the records behind the damage are passed over up to the next segment; Jafka's clients are served the bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from ottla.config.log_config import LogConfig
+from ottla.engine import LogOffsets, ReadLimit, ReadResult
+from ottla.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    KafkaError,
+    KafkaStorageError,
+    OffsetOutOfRange,
+    UnsupportedForMessageFormat,
+)
+from ottla.model import NO_TIMESTAMP_MS, TopicPartition
+from ottla.records.batch import RecordBatch
+from ottla.records.builder import BatchBuilder
+from ottla.records.jafka import SIZE_BYTES, build_set, entry_size, walk_set
+from ottla.storage.host import LogHost
+from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment
+from ottla.storage.jafka_positions import Flushed
+from ottla.storage.ticket import LogTicket
+
+_log = logging.getLogger(__name__)
+
+ENTRY_EVERY_BYTES: Final = 32 * 1024
+READ_BYTES: Final = 64 * 1024
+_EMPTY_READ: Final = ReadResult((), 0)
+
+
+class _Counted(NamedTuple):
+    """A message: the number of its first record, where it stands, and the values of its records."""
+
+    kafka_offset: int
+    position: int
+    values: list[bytes]
+
+
+class JafkaTopicLog(JafkaLog):
+    """One partition of a topic in Jafka's format."""
+
+    def __init__(
+        self,
+        host: LogHost,
+        partition: TopicPartition,
+        directory: str,
+        config: LogConfig,
+        settings: JafkaLogSettings,
+        *,
+        is_clean: bool,
+    ) -> None:
+        """Open the log; without `is_clean` its last segment is checked. Raises as `JafkaLog`."""
+        self.partition = partition
+        self.cut_bytes = 0
+        """What had to be cut off the end."""
+        self._is_clean = is_clean
+        self._pending: deque[LogTicket] = deque()
+        self._ends: deque[Flushed] = deque()
+        """Ends of segments that are not noted yet."""
+        super().__init__(host, directory, config, settings)
+
+    # -- where it starts and ends ---------------------------------------------------------------------------------
+
+    @property
+    def start(self) -> int:
+        return max(self._segments[0].start, self._positions[0].position)
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._positions[0].kafka_offset
+
+    def offsets(self) -> LogOffsets:
+        high_watermark = self.readable.kafka_offset
+        return LogOffsets(self.log_start_offset, high_watermark, high_watermark, self.next_kafka_offset)
+
+    def _find_end(self) -> Flushed:
+        first, last = self._segments[0], self._segments[-1]
+        if not self._positions:
+            self._positions.append(Flushed(first.start, 0, self._host.filesystem.modified_ms(first.path)))
+        if self._positions[0].position > last.end:
+            raise KafkaStorageError(f"{last.path} ends at {last.end}, and the log starts behind it")
+        self._positions.cut(last.end if self._is_clean else last.start)
+        known = self._positions.last
+        for segment in self._segments:
+            if segment.end > known.position:
+                known = self._count_from(known, segment)
+        if not self._is_clean and self._host.syncs_appends:
+            last.file.get().sync()
+        return known
+
+    def _count_from(self, known: Flushed, segment: JafkaSegment) -> Flushed:
+        """Count the records of a segment behind what is known, noting where they stand; returns its end."""
+        time_ms = self._host.filesystem.modified_ms(segment.path)
+        position, kafka_offset = known.position, known.kafka_offset
+        with suppress(CorruptMessage, InvalidRecord):
+            for end, values in self._messages(segment, position, segment.end):
+                position, kafka_offset = end, kafka_offset + len(values)
+                if position >= self._positions.last.position + ENTRY_EVERY_BYTES:
+                    self._positions.append(Flushed(position, kafka_offset, time_ms))
+        if position < segment.end:
+            self._meet_damage(segment, position)
+        reached = Flushed(segment.end, kafka_offset, time_ms)
+        self._positions.append(reached)
+        return reached
+
+    def _meet_damage(self, segment: JafkaSegment, position: int) -> None:
+        lost_bytes = segment.end - position
+        if segment is self._segments[-1]:
+            _log.warning("%s: %d bytes that are no whole messages are cut off its end", segment.path, lost_bytes)
+            self.cut_bytes = lost_bytes
+            self._cut(position)
+        else:
+            _log.error("%s is damaged: its last %d bytes are passed over", segment.path, lost_bytes)
+
+    def _messages(self, segment: JafkaSegment, position: int, limit: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield where each message ends, and its values; ends before one that is cut at `limit`.
+
+        Raises `CorruptMessage`, `InvalidRecord` at damage.
+        """
+        size = READ_BYTES
+        while position < limit:
+            begin = position
+            data = segment.file.get().pread(min(size, limit - begin), begin - segment.start)
+            for message in walk_set(data):
+                position = begin + message.end
+                yield position, message.payloads
+            size = READ_BYTES
+            if position == begin:  # it is larger than what was read, or cut
+                size = entry_size(data) if len(data) >= SIZE_BYTES else 0
+                if not len(data) < size <= limit - begin:
+                    return
+
+    # -- flushing -------------------------------------------------------------------------------------------------
+
+    def _roll(self) -> None:
+        self._ends.append(self._reached())
+        super()._roll()
+
+    def _take_flush(self, reached: Flushed) -> None:
+        self.readable = reached
+        while self._ends and self._ends[0].position <= reached.position:
+            self._note(self._ends.popleft())
+        if reached.position >= self._positions.last.position + ENTRY_EVERY_BYTES:
+            self._note(reached)
+        if self._host.on_advance is not None:
+            self._host.on_advance(self.partition)
+        while self._pending and self._pending[0].last_offset < reached.kafka_offset:
+            self._pending.popleft().settle(None)
+
+    def _note(self, reached: Flushed) -> None:
+        try:
+            self._positions.append(reached)
+        except OSError as error:  # the next start counts what it does not know
+            _log.warning("%s: a position cannot be noted: %s", self._directory, error)
+
+    def fail(self, failure: KafkaStorageError) -> None:
+        super().fail(failure)
+        self._settle_pending(failure)
+
+    def _settle_pending(self, error: KafkaError) -> None:
+        while self._pending:
+            self._pending.popleft().settle(error)
+
+    # -- for Kafka's clients --------------------------------------------------------------------------------------
+
+    def append_batch(self, batch: bytearray | memoryview) -> LogTicket:
+        """Append the values of a batch as plain messages, and have them flushed.
+
+        Raises `UnsupportedForMessageFormat` for what they cannot say, `KafkaStorageError`.
+        """
+        values = expressible_values(RecordBatch(batch))
+        base_offset = self.next_kafka_offset
+        self.append(build_set(values), len(values), base_offset + len(values))
+        is_durable = not self._host.syncs_appends
+        last_offset = self.next_kafka_offset - 1
+        start_offset = self.log_start_offset
+        ticket = LogTicket(self._host.offload, base_offset, last_offset, NO_TIMESTAMP_MS, start_offset, is_durable)
+        if not is_durable:
+            self._pending.append(ticket)
+        self.flush()
+        return ticket
+
+    def read_records(self, offset: int, limit: ReadLimit) -> ReadResult:
+        """Make a batch of the records from `offset` on, see `engine.RecordLog.read`.
+
+        Raises `OffsetOutOfRange`, `CorruptMessage`, `OSError`.
+        """
+        if not self.log_start_offset <= offset <= self.next_kafka_offset:
+            known = f"[{self.log_start_offset}, {self.next_kafka_offset}]"
+            raise OffsetOutOfRange(f"offset {offset} of {self.partition} is not in {known}")
+        up_to = min(limit.up_to_offset, self.readable.kafka_offset)
+        if offset >= up_to:
+            return _EMPTY_READ
+        batch = BatchBuilder(base_offset=offset)
+        for value in self._values_from(offset):
+            if offset + batch.count == up_to:
+                break
+            is_full = batch.size_with(NO_TIMESTAMP_MS, None, value) > limit.max_bytes
+            if is_full and (batch.count or not limit.at_least_one_batch):
+                break
+            batch.append(NO_TIMESTAMP_MS, None, value)
+        if not batch.count:
+            return _EMPTY_READ
+        data = batch.build()
+        return ReadResult((data,), len(data))
+
+    def _values_from(self, offset: int) -> Iterator[bytes]:
+        for message in self._counted_from(offset):
+            yield from message.values[max(offset - message.kafka_offset, 0) :]
+
+    def _counted_from(self, offset: int) -> Iterator[_Counted]:
+        """Yield the messages from the one that holds `offset` on. Raises `CorruptMessage` at new damage."""
+        position, kafka_offset, _ = self._positions.at_offset(offset)
+        for segment in self._segments[self._index_of(position) :]:
+            limit = min(segment.end, self.readable.position)
+            damage: KafkaError = CorruptMessage(f"{segment.path} is cut")
+            try:
+                for end, values in self._messages(segment, position, limit):
+                    if kafka_offset + len(values) > offset:
+                        yield _Counted(kafka_offset, position, values)
+                    position, kafka_offset = end, kafka_offset + len(values)
+            except (CorruptMessage, InvalidRecord) as error:
+                damage = error
+            if position < limit:
+                if self._positions.at_position(limit)[:2] != (limit, kafka_offset):
+                    raise damage
+                position = limit
+
+    # -- cutting --------------------------------------------------------------------------------------------------
+
+    def delete_records(self, before_offset: int) -> int:
+        """Let records below an offset go, all of a compressed set or none; returns the log's new start.
+
+        Raises `OffsetOutOfRange` above the high watermark, `OSError`.
+        """
+        if not 0 <= before_offset <= self.readable.kafka_offset:
+            raise OffsetOutOfRange(f"records of {self.partition} before {before_offset} cannot go")
+        if before_offset > self.log_start_offset:
+            self._positions.begin_at(self._place_of(before_offset))
+            while len(self._segments) > 1 and self._segments[0].end <= self.start:
+                self._remove(self._segments.pop(0))
+        return self.log_start_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off the records from an offset on, all of a compressed set; appends that wait for a flush fail."""
+        if offset >= self.next_kafka_offset:
+            return
+        self._settle_pending(KafkaStorageError(f"{self.partition} was truncated to {offset}"))
+        place = self._place_of(max(offset, self.log_start_offset))
+        self._cut(place.position)
+        self._synced_end = min(self._synced_end, place.position)
+        self.next_kafka_offset = place.kafka_offset
+        self.readable = self._flushing = min(self.readable, place)
+
+    def _place_of(self, offset: int) -> Flushed:
+        """Return where the message stands that holds a record, the end for the one that comes next."""
+        if offset >= self.readable.kafka_offset:
+            return self.readable
+        found = next(self._counted_from(offset))
+        return Flushed(found.position, found.kafka_offset, self.readable.time_ms)
+
+    def _forget_before(self, position: int) -> None:
+        """Have the log start at the end of the segment that goes."""
+        found = self._positions.at_position(position)
+        if found.position < position:  # it could not be noted
+            values = self._messages(self._segments[0], found.position, position)
+            found = Flushed(position, found.kafka_offset + sum(len(one) for _, one in values), found.time_ms)
+        self._positions.begin_at(found)
+
+    def close(self) -> None:
+        if self.failure is None:
+            self._note(self.readable)
+        super().close()
+
+    def discard(self, error: KafkaStorageError) -> None:
+        super().discard(error)
+        self._settle_pending(error)
+
+
+def expressible_values(batch: RecordBatch) -> list[bytes]:
+    """Return the values of a batch that Jafka's messages can say. Raises `UnsupportedForMessageFormat`."""
+    if batch.has_producer_id or batch.is_control:
+        raise UnsupportedForMessageFormat(
+            "the topic is in Jafka's format, which has no place for idempotent producers: set enable.idempotence=false"
+        )
+    values: list[bytes] = []
+    for record in batch.decode():
+        if record.key is not None or record.headers or record.value is None:
+            raise UnsupportedForMessageFormat(
+                "the topic is in Jafka's format, where a record is a value: it can have no key, no headers and no null"
+            )
+        values.append(record.value)
+    return values
