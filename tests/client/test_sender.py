@@ -348,11 +348,13 @@ def test_records_that_expire_between_two_attempts_leave_no_gap() -> None:
             with pytest.raises(DeliveryExpired):
                 await producer.send_and_wait(TOPIC, b"expires")
             cluster.scripts[ApiKey.PRODUCE].clear()
+            asked = len(cluster.sent(ProduceRequest))
             await producer.send_and_wait(TOPIC, b"a")
+            assert len(cluster.sent(ProduceRequest)) == asked + 1, "not refused first for a sequence that begins at 1"
 
     cluster.run(work)
 
-    assert sequences(cluster.logs[0]) == [(1, 1, 0)], "not refused first for a sequence that begins at 1"
+    assert sequences(cluster.logs[0]) == [(1, 1, 0)]
 
 
 # ---- batches that are refused

@@ -62,7 +62,7 @@ async def commit_offsets(
     attempt = 0
     while True:
         try:
-            answers = await _commit_once(link, offsets, identity)
+            answers = await _commit_once(link, offsets, identity, deadline)
             failed = next((answer for answer in answers.values() if answer is not None and answer.retriable), None)
             if failed is None or isinstance(failed, UnknownTopicOrPartition):
                 return answers
@@ -74,9 +74,9 @@ async def commit_offsets(
 
 
 async def _commit_once(
-    link: GroupLink, offsets: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    link: GroupLink, offsets: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, deadline: float
 ) -> CommitAnswers:
-    connection = await link.connection()
+    connection = await link.connection(deadline=deadline)
     version = connection.version_for(ApiKey.OFFSET_COMMIT)
     ids = await _topic_ids(link.cluster, {partition.topic for partition in offsets}, version)
     topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
@@ -125,7 +125,7 @@ async def fetch_committed(
     attempt = 0
     while True:
         try:
-            return await _fetch_once(link, wanted, identity, require_stable=require_stable)
+            return await _fetch_once(link, wanted, identity, deadline, require_stable=require_stable)
         except StaleMemberEpoch:
             raise
         except KafkaError as error:
@@ -134,9 +134,14 @@ async def fetch_committed(
 
 
 async def _fetch_once(
-    link: GroupLink, partitions: list[TopicPartition] | None, identity: MemberIdentity, *, require_stable: bool
+    link: GroupLink,
+    partitions: list[TopicPartition] | None,
+    identity: MemberIdentity,
+    deadline: float,
+    *,
+    require_stable: bool,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    connection = await link.connection()
+    connection = await link.connection(deadline=deadline)
     version = connection.version_for(ApiKey.OFFSET_FETCH)
     topics: defaultdict[str, list[int]] = defaultdict(list)
     for partition in partitions or ():

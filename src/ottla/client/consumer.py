@@ -217,13 +217,18 @@ class Consumer:
 
     # ---- positions
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on at an offset. Raises `NotAssigned`, `OffsetOutOfRange` for a negative one."""
-        if offset < 0:
-            raise OffsetOutOfRange(f"{partition}: offset {offset} is negative")
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on at an offset. Raises `NotAssigned`, `OffsetOutOfRange` for a negative one.
+
+        With the leader epoch of an `OffsetAndMetadata`, the leader first says whether the record before it is still
+        there.
+        """
+        place = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        if place.offset < 0:
+            raise OffsetOutOfRange(f"{partition}: offset {place.offset} is negative")
         state = self._subscription.state(partition)
         self._forget_records_of(state)
-        state.seek(offset)
+        state.seek(place.offset, place.leader_epoch)
         self._fetcher.kick_soon()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -354,6 +359,8 @@ class Consumer:
             records = fetched.next_records()
             state = fetched.state
             state.position = fetched.next_offset
+            if fetched.leader_epoch >= 0:
+                state.position_epoch = fetched.leader_epoch
             if records:
                 return ConsumerBatch(
                     state.partition, records, fetched.next_offset, fetched.leader_epoch, state.high_watermark

@@ -41,9 +41,13 @@ class GroupLink:
         """Look for the coordinator anew before the next request."""
         self._node_id = None
 
-    async def connection(self, channel: str = "") -> Connection:
-        """Return a connection to the coordinator. Raises what keeps it from being found, `KafkaError`s all."""
-        deadline = self.cluster.deadline()
+    async def connection(self, channel: str = "", deadline: float | None = None) -> Connection:
+        """Return a connection to the coordinator. Raises what keeps it from being found, `KafkaError`s all.
+
+        `deadline` is on the loop's clock; without one that is over when the time for a call is.
+        """
+        if deadline is None:
+            deadline = self.cluster.deadline()
         attempt = 0
         while True:
             try:

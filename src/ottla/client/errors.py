@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.errors import InvalidRecord, NetworkException, RequestTimedOut
+from ottla.errors import InvalidRecord, NetworkException, OffsetOutOfRange, RequestTimedOut
 
 
 class ConnectionLost(NetworkException):
@@ -41,6 +41,17 @@ class RefusedWithBatch(InvalidRecord):
 
 class BufferFull(RequestTimedOut):
     """No room for another record came free within max.block.ms."""
+
+
+class LogTruncated(OffsetOutOfRange):
+    """Records that were read are gone: another broker took the lead without them, and no default says where to go on.
+
+    `divergent_offset` is the first offset that differs, -1 when the leader cannot tell.
+    """
+
+    def __init__(self, message: str, divergent_offset: int = -1) -> None:
+        super().__init__(message)
+        self.divergent_offset = divergent_offset
 
 
 class NotAssigned(LookupError):

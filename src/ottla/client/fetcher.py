@@ -3,7 +3,8 @@
 Each broker has at most one Fetch under way, on a connection of its own, since a broker may hold it for long. A broker
 is asked again when none of its partitions holds as much as one fetch may bring, so that a full partition neither
 starves the others nor hides behind their long poll. Answers wait as `FetchedPartition`s, errors as exceptions, in the
-order in which they came. Positions that are not known are asked of the leaders first.
+order in which they came. Positions that are not known are asked of the leaders first, and a new leader is asked whether
+it has what was read under the last one. A leader may send us to a follower that is nearer (KIP-392).
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ottla.client.cluster import Cluster
+from ottla.client.cluster import BrokerAddress, Cluster
 from ottla.client.connection import Connection
+from ottla.client.errors import LogTruncated
 from ottla.client.fetch_session import FetchPosition, FetchSession, SessionRequest
 from ottla.client.fetched import FetchedPartition
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.client.retry import Reaction, reaction_to
 from ottla.client.subscription import PartitionState, Subscription
+from ottla.client.truncation import EpochEnd, find_epoch_ends
 from ottla.errors import (
     FetchSessionIdNotFound,
     FetchSessionTopicIdError,
@@ -29,6 +32,8 @@ from ottla.errors import (
     LeaderNotAvailable,
     MessageTooLarge,
     OffsetOutOfRange,
+    UnknownServerError,
+    UnsupportedVersion,
     error_for_code,
 )
 from ottla.model import (
@@ -190,14 +195,16 @@ class Fetcher:
             if state.retry_at > now:
                 next_retry = state.retry_at if next_retry is None else min(next_retry, state.retry_at)
                 continue
-            leader = self._cluster.leader_of(state.partition)
-            if state.reset_timestamp_ms is not None or leader is None:
+            source = self._source_of(state, now)
+            if state.reset_timestamp_ms is not None or source is None:
                 must_prepare = True
-            elif leader not in self._fetching and not state.is_paused and state.has_position:
+            elif self._must_validate(state):
+                must_prepare = must_prepare or state.is_drained
+            elif source not in self._fetching and not state.is_paused and state.has_position:
                 if state.buffered_bytes >= self._settings.max_partition_fetch_bytes:
-                    full.add(leader)
+                    full.add(source)
                 else:
-                    due[leader][state.partition] = self._fetch_position(state)
+                    due[source][state.partition] = self._fetch_position(state)
         if must_prepare and self._preparing is None:
             self._preparing = self._start(self._prepare())
         if next_retry is not None:
@@ -222,10 +229,27 @@ class Fetcher:
             self._wake_timer.cancel()
         self._wake_timer = asyncio.get_running_loop().call_at(when, self.kick)
 
+    def _source_of(self, state: PartitionState, now: float) -> int | None:
+        """Return the broker to read from: the leader, or the follower that it named; None when no leader is known."""
+        leader = self._cluster.leader_of(state.partition)
+        replica = state.preferred_replica
+        if leader is None or replica is None:
+            return leader
+        if now < state.preferred_until and replica in self._cluster.brokers:
+            return replica
+        state.forget_replica()
+        return leader
+
+    def _leader_epoch_of(self, state: PartitionState) -> int:
+        return self._cluster.topics[state.partition.topic].partitions[state.partition.partition].leader_epoch
+
+    def _must_validate(self, state: PartitionState) -> bool:
+        return state.has_position and state.must_validate(self._leader_epoch_of(state))
+
     def _fetch_position(self, state: PartitionState) -> FetchPosition:
-        topic = self._cluster.topics[state.partition.topic]
-        leader_epoch = topic.partitions[state.partition.partition].leader_epoch
-        return FetchPosition(topic.topic_id, state.fetch_offset, leader_epoch, self._settings.max_partition_fetch_bytes)
+        state.leader_epoch = leader_epoch = self._leader_epoch_of(state)
+        topic_id = self._cluster.topics[state.partition.topic].topic_id
+        return FetchPosition(topic_id, state.fetch_offset, leader_epoch, self._settings.max_partition_fetch_bytes)
 
     # ---- positions
 
@@ -243,6 +267,7 @@ class Fetcher:
             for state in states:
                 if state.seek_count == asked[state.partition]:
                     self._take_position(state, answers[state.partition], timestamps[state.partition])
+            await self._validate()
             for state in self._subscription.states.values():
                 if self._cluster.leader_of(state.partition) is None:
                     self._fail(state, LeaderNotAvailable(f"{state.partition} has no leader"))
@@ -263,6 +288,41 @@ class Fetcher:
             state.seek(answer.offset)
             self._has_news.set()
 
+    async def _validate(self) -> None:
+        """Ask new leaders whether they have what was read before."""
+        states = [
+            state
+            for state in self._subscription.states.values()
+            if self._cluster.leader_of(state.partition) is not None and state.is_drained and self._must_validate(state)
+        ]
+        asked = {state.partition: (state.seek_count, self._leader_epoch_of(state)) for state in states}
+        ends = await find_epoch_ends(self._cluster, {state.partition: state.position_epoch for state in states})
+        for state in states:
+            seek_count, leader_epoch = asked[state.partition]
+            if state.seek_count == seek_count:
+                missing = UnknownServerError("the broker's answer about leader epochs leaves it out")
+                self._take_epoch_end(state, ends.get(state.partition, missing), leader_epoch)
+
+    def _take_epoch_end(self, state: PartitionState, end: EpochEnd | KafkaError, leader_epoch: int) -> None:
+        """Go on, or where the log was cut off, from the first offset that differs (as Kafka's consumer does)."""
+        reset = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
+        if isinstance(end, UnsupportedVersion):  # a broker that cannot tell
+            state.leader_epoch = leader_epoch
+        elif isinstance(end, KafkaError):
+            self._take_error(state, end)
+        elif end.leader_epoch >= 0 and state.position <= end.end_offset:
+            state.failures = 0
+            state.leader_epoch = leader_epoch
+        elif reset is None:
+            known = f"from offset {end.end_offset} on" if end.leader_epoch >= 0 else "but cannot tell from where on"
+            what = f"{state.partition}: the log of the new leader differs {known}, before position {state.position}"
+            self._fail(state, LogTruncated(what, end.end_offset))
+        elif end.leader_epoch < 0:
+            state.seek_to_time(reset)
+        else:
+            state.seek(end.end_offset, end.leader_epoch)
+            state.leader_epoch = leader_epoch
+
     # ---- fetching
 
     async def _fetch(self, node_id: int, wanted: Mapping[TopicPartition, FetchPosition]) -> None:
@@ -279,10 +339,11 @@ class Fetcher:
                     for row in topic.partitions:
                         state = states.get(TopicPartition(name, row.partition_index))
                         if state is not None and seek_counts[state.partition] == state.seek_count:
-                            self._take_row(state, row)
+                            self._take_row(state, row, response)
         except KafkaError as error:
             self._cluster.refresh_soon()
             for state in states.values():
+                state.forget_replica()
                 self._fail(state, error)
         finally:
             del self._fetching[node_id]
@@ -332,11 +393,15 @@ class Fetcher:
         session.reset()
         raise error
 
-    def _take_row(self, state: PartitionState, row: PartitionData) -> None:
+    def _take_row(self, state: PartitionState, row: PartitionData, response: FetchResponse) -> None:
         error = error_for_code(row.error_code)
         if error is not None:
-            self._take_error(state, error)
+            self._take_error(state, error, self._learn_leader(state, row, response))
             return
+        if row.preferred_read_replica >= 0:
+            age_seconds = self._cluster.settings.metadata_max_age_ms / 1000
+            state.preferred_replica = row.preferred_read_replica
+            state.preferred_until = asyncio.get_running_loop().time() + age_seconds
         state.failures = 0
         state.high_watermark = row.high_watermark
         state.last_stable_offset = row.last_stable_offset
@@ -366,20 +431,38 @@ class Fetcher:
         self._arrived.append(fetched)
         self._has_news.set()
 
-    def _take_error(self, state: PartitionState, error: KafkaError) -> None:
+    def _learn_leader(self, state: PartitionState, row: PartitionData, response: FetchResponse) -> bool:
+        """Take over the leader that the answer names (KIP-951); True when that is news."""
+        addresses = [BrokerAddress(one.node_id, one.host, one.port, one.rack) for one in response.node_endpoints]
+        leader = row.current_leader
+        return self._cluster.learn_leader(state.partition, leader.leader_id, leader.leader_epoch, addresses)
+
+    def _take_error(self, state: PartitionState, error: KafkaError, has_moved: bool = False) -> None:
+        """Try again: at once where the leader is known, else later; or go where the settings say."""
+        was_at_follower = state.forget_replica()
         reset = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
-        if isinstance(error, OffsetOutOfRange) and reset is not None:
-            state.seek_to_time(reset)
+        if has_moved:
             return
-        if reaction_to(error) is Reaction.REFRESH:
-            self._cluster.refresh_soon()
-        self._fail(state, error)
+        if isinstance(error, OffsetOutOfRange) and (was_at_follower or not state.is_drained):
+            self._pause(state)  # the leader knows better; and what was fetched comes before what is missing
+        elif isinstance(error, OffsetOutOfRange) and reset is not None:
+            state.seek_to_time(reset)
+        else:
+            if reaction_to(error) is Reaction.REFRESH:
+                self._cluster.refresh_soon()
+            self._fail(state, error)
+
+    def _pause(self, state: PartitionState) -> None:
+        state.retry_at = asyncio.get_running_loop().time() + self._cluster.retry_delay_seconds(1)
 
     def _fail(self, state: PartitionState, error: KafkaError) -> None:
         """Try a partition again later; tell the application when that cannot help or did not for long."""
         state.failures += 1
         state.retry_at = asyncio.get_running_loop().time() + self._cluster.retry_delay_seconds(state.failures)
-        if reaction_to(error) is Reaction.GIVE_UP or state.failures % MAX_FAILURES == 0:
+        is_told = any(
+            isinstance(item, Failure) and item.state is state and not item.is_outdated for item in self._arrived
+        )
+        if not is_told and (reaction_to(error) is Reaction.GIVE_UP or state.failures % MAX_FAILURES == 0):
             self._arrived.append(Failure(state, state.seek_count, _about(state.partition, error)))
             self._has_news.set()
 

@@ -172,7 +172,7 @@ class GroupReading:
             known = committed.get(state.partition)
             if known is not None:
                 self._committed[state.partition] = known.offset
-                state.seek(known.offset)
+                state.seek(known.offset, known.leader_epoch)
             elif self._default_timestamp_ms is not None:
                 state.seek_to_time(self._default_timestamp_ms)
             else:
@@ -219,7 +219,7 @@ class GroupReading:
         """Where these have got, but for those that are committed as they are."""
         states = [self._subscription.states[partition] for partition in partitions]
         return {
-            state.partition: OffsetAndMetadata(state.position)
+            state.partition: OffsetAndMetadata(state.position, state.position_epoch)
             for state in states
             if state.has_position and self._committed.get(state.partition) != state.position
         }

@@ -3,6 +3,8 @@
 Each partition has two offsets: `fetch_offset`, from where the broker is asked next, runs ahead of `position`, the next
 record that the application gets. A seek moves both and raises `seek_count`, by which answers to earlier requests are
 recognized as outdated. While `reset_timestamp_ms` is set the partition has no offset yet and must ask its leader.
+`position_epoch` is the leader epoch of the last record before the position, by which a new leader can tell whether its
+log has that record too; `leader_epoch` is the one under which that is known to be so.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.errors import NotAssigned
-from ottla.model import NO_OFFSET, TopicPartition
+from ottla.model import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 
 
 class PartitionState:
@@ -27,6 +29,9 @@ class PartitionState:
         "log_start_offset",
         "partition",
         "position",
+        "position_epoch",
+        "preferred_replica",
+        "preferred_until",
         "reset_timestamp_ms",
         "retry_at",
         "seek_count",
@@ -39,7 +44,11 @@ class PartitionState:
         self.reset_timestamp_ms: int | None = None
         self.seek_count = 0
         self.is_paused = False
-        self.leader_epoch = -1
+        self.leader_epoch = NO_LEADER_EPOCH
+        self.position_epoch = NO_LEADER_EPOCH
+        self.preferred_replica: int | None = None
+        """The follower that the leader sent us to (KIP-392), until the loop's time `preferred_until`."""
+        self.preferred_until = 0.0
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
@@ -47,9 +56,11 @@ class PartitionState:
         self.failures = 0
         self.retry_at = 0.0
 
-    def seek(self, offset: int) -> None:
-        """Go on at an offset; what was fetched before is outdated."""
+    def seek(self, offset: int, leader_epoch: int = NO_LEADER_EPOCH) -> None:
+        """Go on at an offset; what was fetched before is outdated. `leader_epoch` is that of the record before it."""
         self.position = self.fetch_offset = offset
+        self.position_epoch = leader_epoch
+        self.leader_epoch = NO_LEADER_EPOCH
         self.reset_timestamp_ms = None
         self.seek_count += 1
         self.buffered_bytes = 0
@@ -64,6 +75,20 @@ class PartitionState:
     @property
     def has_position(self) -> bool:
         return self.position != NO_OFFSET
+
+    @property
+    def is_drained(self) -> bool:
+        """True when the application has everything that was fetched."""
+        return self.position == self.fetch_offset
+
+    def must_validate(self, leader_epoch: int) -> bool:
+        """True when the present leader has to say first whether it has what was read (KIP-320)."""
+        return self.position_epoch >= 0 and leader_epoch >= 0 and self.leader_epoch != leader_epoch
+
+    def forget_replica(self) -> bool:
+        """Read from the leader again; False when that was so before."""
+        had_one, self.preferred_replica = self.preferred_replica is not None, None
+        return had_one
 
     @property
     def lag(self) -> int | None:

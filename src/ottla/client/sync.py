@@ -196,7 +196,7 @@ class Consumer:
     def assign_topics(self, *topics: str) -> None:
         self._loop.run(self._consumer.assign_topics(*topics))
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         self._loop.run(self._call(self._consumer.seek, partition, offset))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
