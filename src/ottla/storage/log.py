@@ -45,6 +45,7 @@ from ottla.model import (
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.crc32c import crc32c
 from ottla.storage.directory_names import DirectoryNames
+from ottla.storage.failed_flush import mark_failed_flush
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.index import MAX_RELATIVE_OFFSET
@@ -447,6 +448,8 @@ class PartitionLog:
 
     def fail_flush(self, error: BaseException) -> None:
         """Give the log up: what a failed fsync left unwritten, the kernel may have dropped."""
+        if self.failure is None:
+            mark_failed_flush(self._host.filesystem, self.directory, self.flushed_offset)
         self.fail(KafkaStorageError(f"{self.partition}: flush failed: {error}"))
 
     def fail(self, failure: KafkaStorageError) -> None:

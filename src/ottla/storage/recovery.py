@@ -14,8 +14,9 @@ Invariants of a partition's directory, which the code that writes keeps and this
    the batches that are checked). Where it is gone or damaged, all batches tell.
 7. The log starts at the later of the first segment's base offset and its `log-start-offset-checkpoint`.
 8. `.deleted` files are out of use; `.cleaned` and `.tmp` files were not finished, and their originals are there.
-9. A `.log.swap` is whole and on disk, and holds all that stays of the segments whose base offsets lie between its own
-   and its end; its index files end in `.swap` or have their names already. The swap is completed, the log file last.
+9. Where a flush had failed, what was not on disk before it is written anew first (`failed_flush`).
+10. A `.log.swap` is whole and on disk, and holds all that stays of the segments whose base offsets lie between its own
+    and its end; its index files end in `.swap` or have their names already. The swap is completed, the log file last.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ottla.records.batch import HEADER_BYTES, RecordBatch
 from ottla.records.control import marker_of
 from ottla.records.legacy import LegacyBatch
 from ottla.storage.checkpoints import CorruptCheckpoint
+from ottla.storage.failed_flush import MARK, mark_failed_flush, write_anew
 from ottla.storage.host import LogHost
 from ottla.storage.index import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochs
@@ -175,6 +177,11 @@ class _Loader:
         """Take stock of the directory: segments with their sizes, and the newest one's end."""
         self._names.update(finish_swaps(self._host.filesystem, self._directory))
         bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in self._names if _is_segment(name))
+        if MARK in self._names:
+            paths = [
+                (base_offset, f"{self._directory}/{format_offset(base_offset)}{LOG_SUFFIX}") for base_offset in bases
+            ]
+            write_anew(self._host.filesystem, self._directory, paths)
         for base_offset in bases:
             segment = self._new_segment(base_offset)
             segment.attach(self._host.filesystem.size(segment.file.path))
@@ -329,8 +336,13 @@ class _Loader:
 
     def _sync(self, checked: list[Segment]) -> None:
         """Bring to disk what counts as durable from now on: a killed process may have left it in memory only."""
+        try:
+            for segment in checked:
+                segment.file.get().sync()
+        except OSError:
+            mark_failed_flush(self._host.filesystem, self._directory, checked[0].base_offset)
+            raise
         for segment in checked:
-            segment.file.get().sync()
             segment.txn_index.sync()
         for path in self._name_directories():
             self._host.filesystem.sync_directory(path)

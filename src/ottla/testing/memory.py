@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from ottla.clock import Clock
@@ -23,19 +23,46 @@ _DESCRIPTORS = 100_000
 class _Inode:
     """A file's content, as it is and as it is surely on disk."""
 
-    __slots__ = ("data", "durable", "modified_ms")
+    __slots__ = ("_unwritten", "data", "durable", "modified_ms")
 
     def __init__(self, data: bytes = b"", durable: bytes = b"") -> None:
         self.data = bytearray(data)
         self.durable = durable
         self.modified_ms = 0
+        self._unwritten: list[slice] = []
+        """What the system takes for written, and is not on disk."""
+
+    def sync(self) -> None:
+        self.durable = self._as_written()
+
+    def fail_sync(self) -> None:
+        """Forget that anything waits to be written, as Linux does after it has told of an error."""
+        begin = len(self.durable) if self.data.startswith(self.durable) else 0
+        self._unwritten.append(slice(begin, len(self.data)))
+
+    def rewrite(self, data: bytes | bytearray | memoryview) -> None:
+        self.data[:] = data
+        self._unwritten.clear()
+
+    def truncate(self, size_bytes: int) -> None:
+        del self.data[size_bytes:]
+        self._unwritten = [
+            slice(one.start, min(one.stop, size_bytes)) for one in self._unwritten if one.start < size_bytes
+        ]
+
+    def _as_written(self) -> bytes:
+        """Return what the disk would have after a sync."""
+        data = bytearray(self.data)
+        for one in self._unwritten:
+            data[one] = self.durable[one].ljust(one.stop - one.start, b"\0")
+        return bytes(data)
 
     def after_power_cut(self, dice: Random) -> _Inode:
         content = self._torn(dice)
         return _Inode(content, content)
 
     def _torn(self, dice: Random) -> bytes:
-        data, durable = bytes(self.data), self.durable
+        data, durable = self._as_written(), self.durable
         if data == durable:
             return durable
         if durable.startswith(data):  # it was shortened
@@ -75,9 +102,11 @@ class _NameChange:
 class MemoryFile:
     """A `File` in memory."""
 
-    __slots__ = ("_clock", "_inode", "descriptor")
+    __slots__ = ("_clock", "_files", "_inode", "_path", "descriptor")
 
-    def __init__(self, inode: _Inode, descriptor: int, clock: Clock) -> None:
+    def __init__(self, files: MemoryFileSystem, path: str, inode: _Inode, descriptor: int, clock: Clock) -> None:
+        self._files = files
+        self._path = path
         self._inode = inode
         self._clock = clock
         self.descriptor = descriptor
@@ -93,10 +122,10 @@ class MemoryFile:
         return len(self._inode.data)
 
     def sync(self) -> None:
-        self._inode.durable = bytes(self._inode.data)
+        self._files.sync_inode(self._path, self._inode)
 
     def truncate(self, size_bytes: int) -> None:
-        del self._inode.data[size_bytes:]
+        self._inode.truncate(size_bytes)
 
     def is_resident(self, position: int, size_bytes: int) -> bool:
         return True
@@ -120,7 +149,7 @@ class MemoryLock:
 class MemoryFileSystem:
     """A `storage.files.FileSystem` in memory. Directories are durable at once: nothing here depends on theirs."""
 
-    __slots__ = ("_changes", "_clock", "_directories", "_durable_names", "_locks", "_names", "_opened")
+    __slots__ = ("_changes", "_clock", "_directories", "_durable_names", "_locks", "_names", "_opened", "sync_fails")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -130,6 +159,8 @@ class MemoryFileSystem:
         self._directories: set[str] = {"/"}
         self._locks: set[str] = set()
         self._opened = 0
+        self.sync_fails: Callable[[str], bool] | None = None
+        """Asked with the path at each sync of a file: True makes it fail."""
 
     # ---- what a crash leaves
 
@@ -167,14 +198,14 @@ class MemoryFileSystem:
                 raise _missing(path)
             inode = self._make(path)
         self._opened += 1
-        return MemoryFile(inode, _DESCRIPTORS + self._opened, self._clock)
+        return MemoryFile(self, path, inode, _DESCRIPTORS + self._opened, self._clock)
 
     def read(self, path: str) -> bytes:
         return bytes(self._inode(path).data)
 
     def write(self, path: str, data: bytes | bytearray | memoryview) -> None:
         inode = self._names.get(path) or self._make(path)
-        inode.data[:] = data
+        inode.rewrite(data)
         inode.modified_ms = self._clock.wall_ms()
 
     def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
@@ -231,8 +262,14 @@ class MemoryFileSystem:
         self._directories -= {path, *self._below(path, self._directories)}
 
     def sync_file(self, path: str) -> None:
-        inode = self._inode(path)
-        inode.durable = bytes(inode.data)
+        self.sync_inode(path, self._inode(path))
+
+    def sync_inode(self, path: str, inode: _Inode) -> None:
+        """Sync a file, or fail as a broken disk does: once, and what was not written then never will be."""
+        if self.sync_fails is not None and self.sync_fails(path):
+            inode.fail_sync()
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        inode.sync()
 
     def sync_directory(self, path: str) -> None:
         if path not in self._directories:
