@@ -38,8 +38,8 @@ from ottla.dialects.choice import Dialects
 from ottla.dialects.connection_gate import ConnectionGate
 from ottla.dialects.listener import HostNames, IdleConnections, Listener
 from ottla.engine import StateRecord
-from ottla.errors import KafkaStorageError
-from ottla.model import format_uuid
+from ottla.errors import KafkaError, KafkaStorageError
+from ottla.model import TopicId, TopicPartition, format_uuid
 from ottla.storage.checkpoints import CorruptCheckpoint
 from ottla.storage.directory import DirectoryError, MetaProperties, check_known
 from ottla.storage.files import FileSystem, LocalFileSystem
@@ -129,6 +129,7 @@ class Server:
         store = self._open_metadata_log()
         self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=_random_uuid)
         self._metadata.load()
+        self._log.settle_deleted(self._topic_of)
         registered = self._metadata.view.broker(self.config.node_id)
         check_known(self._log.directories, registered.log_dirs if registered is not None else ())
         self._metadata.begin()
@@ -145,10 +146,27 @@ class Server:
         self._metadata.settings.watch(self._follow_settings)
         await self._bind(self._broker)
         self._metadata.register(self._identity(meta, self._advertise()))
+        if left := self._log.logs_from_jafka():
+            self._take_over(left)
         self._metadata.watch_snapshot_age(self.timers, self.clock)
         self._broker.load_topics()
         self._broker.load_groups()
         self._log.start_housekeeping(self.timers, self.config)
+
+    def _take_over(self, logs: Sequence[TopicPartition]) -> None:
+        from ottla.broker.jafka_topics import take_over  # once in a directory's life
+
+        assert self._metadata is not None
+        try:
+            take_over(self._metadata, logs)
+        except KafkaError as error:
+            raise StartError(str(error)) from error
+
+    def _topic_of(self, topic_id: TopicId, partition: int) -> str | None:
+        """The name of the topic that has this id and this partition."""
+        assert self._metadata is not None
+        image = self._metadata.view.topic_by_id(topic_id)
+        return None if image is None or partition >= len(image.partitions) else image.name
 
     def _log_config(self, topic: str) -> LogConfig:
         """The settings by which a log is made whole again; those of a topic that is gone are the broker's."""
@@ -189,7 +207,7 @@ class Server:
             control=ControlBodies(leader_change_body(node_id), snapshot_header_body, snapshot_footer_body()),
         )
         if not store.is_formatted:
-            if self._log.partitions():
+            if self._log.count_logs_of_topics():
                 raise StartError(f"{directory.path} has partitions, but the metadata log that knows them is gone")
             directory_id = directory.meta.directory_id if directory.meta is not None else None
             voter = Voter(node_id, directory_id or bytes(16), self._quorum_listeners())

@@ -18,14 +18,16 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ottla.broker.broker import Broker
+from ottla.broker.metadata.controller import MetadataController
 from ottla.broker.metadata.create_partitions import GrownTopic
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition
 from ottla.broker.visible import take_bytes
 from ottla.clock import Timer
+from ottla.config.broker_config import BrokerConfig
 from ottla.config.topic_settings import FORMAT, JAFKA_FORMAT
-from ottla.errors import KafkaError, MessageTooLarge
+from ottla.errors import KafkaError, MessageTooLarge, TopicAlreadyExists
 from ottla.model import IsolationLevel, TopicPartition
 from ottla.records.builder import BatchBuilder
 from ottla.records.jafka import ProducedSet, build_set
@@ -81,6 +83,39 @@ class JafkaTopicSettings:
     max_message_bytes: int = 1024 * 1024
     flush_seconds: float = 3.0
 
+    @classmethod
+    def from_config(cls, config: BrokerConfig) -> JafkaTopicSettings:
+        counts = (item.split(":") for item in config.items("ottla.jafka.partition.counts"))
+        return cls(
+            partition_counts={topic: int(count) for topic, count in counts},
+            max_message_bytes=config.integer("ottla.jafka.max.message.bytes"),
+            flush_seconds=config.integer("ottla.jafka.flush.ms") / 1000,
+        )
+
+    def new_topic(self, name: str, count: int) -> NewTopic:
+        """Return a topic of Jafka's clients. A record needs a little more room than a message, its batch a header."""
+        room = self.max_message_bytes + BATCH_OVERHEAD_BYTES
+        return NewTopic(name, count, configs=[("max.message.bytes", str(room)), (FORMAT, JAFKA_FORMAT)])
+
+
+def take_over(metadata: MetadataController, logs: Sequence[TopicPartition]) -> None:
+    """Make topics of logs that Jafka's own server left. Raises `KafkaError`, before any is made, if one cannot be."""
+    config = metadata.settings.values
+    settings = JafkaTopicSettings.from_config(config)
+    counts: dict[str, int] = {}
+    for log in logs:
+        least = settings.partition_counts.get(log.topic, config.num_partitions)
+        counts[log.topic] = max(counts.get(log.topic, least), log.partition + 1)
+    new = [settings.new_topic(name, count) for name, count in counts.items() if metadata.view.topic(name) is None]
+    for name in counts:
+        known = metadata.view.topic(name)
+        if known is not None and known.configs.get(FORMAT) != JAFKA_FORMAT:
+            raise TopicAlreadyExists(f"there is a log of Jafka's for the topic {name}, which is in Kafka's format")
+    for is_trial in (True, False):
+        for made in metadata.create_topics(new, validate_only=is_trial).answer.values():
+            if isinstance(made, KafkaError):
+                raise type(made)(f"a log of Jafka's cannot be taken over: {made}")
+
 
 class JafkaTopics:
     """The Jafka side of a broker's topics."""
@@ -103,10 +138,7 @@ class JafkaTopics:
         """Create a topic, or raise its number of partitions; returns the number then. Raises `KafkaError`."""
         found = self.broker.find_topic(topic)
         if found is None and count:
-            # a record needs a little more room than a message, and its batch a header
-            room = self.settings.max_message_bytes + BATCH_OVERHEAD_BYTES
-            new = NewTopic(topic, count, configs=[("max.message.bytes", str(room)), (FORMAT, JAFKA_FORMAT)])
-            created = self.broker.metadata.create_topics([new]).answer[topic]
+            created = self.broker.metadata.create_topics([self.settings.new_topic(topic, count)]).answer[topic]
             if not isinstance(created, CreatedTopic):
                 raise created
             return count

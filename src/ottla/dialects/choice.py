@@ -64,14 +64,8 @@ class Dialects:
         from ottla.dialects.jafka.password import password_check
 
         config = self._broker.config
-        counts = (item.split(":") for item in config.items("ottla.jafka.partition.counts"))
-        settings = JafkaTopicSettings(
-            partition_counts={topic: int(count) for topic, count in counts},
-            max_message_bytes=config.integer("ottla.jafka.max.message.bytes"),
-            flush_seconds=config.integer("ottla.jafka.flush.ms") / 1000,
-        )
         return JafkaHandlers(
-            JafkaTopics(self._broker, self._jafka_logs(), settings),
+            JafkaTopics(self._broker, self._jafka_logs(), JafkaTopicSettings.from_config(config)),
             is_password=password_check(config.text("ottla.jafka.password")),
             random_below=Random().randrange,
             max_answer_bytes=config.fetch_max_bytes,

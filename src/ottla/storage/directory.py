@@ -19,7 +19,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.model import METADATA_TOPIC, TopicPartition, format_uuid, parse_uuid
-from ottla.storage.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
+from ottla.storage.checkpoints import (
+    CLEANER_OFFSETS,
+    LOG_START_OFFSETS,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    read_offsets,
+    write_offsets,
+)
 from ottla.storage.files import FileSystem, Lock
 
 META_PROPERTIES: Final = "meta.properties"
@@ -27,6 +34,8 @@ LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"
+JAFKA_SUFFIX: Final = ".jafka"
+JAFKA_CLEAN_SHUTDOWN: Final = ".jafka_cleanshutdown"
 
 NO_BROKER_EPOCH: Final = -1
 _META_VERSION: Final = 1
@@ -86,10 +95,14 @@ class LogDirectory:
             self._lock = None
 
     def format(self, meta: MetaProperties) -> None:
-        """Write `meta.properties`. Raises `DirectoryError` when the directory belongs to someone already."""
+        """Write `meta.properties`. Raises `DirectoryError` when the directory belongs to someone already.
+
+        One that Jafka's own server left is taken over.
+        """
         if self.meta is not None:
             raise DirectoryError(f"{self.path} is formatted already")
-        if any(_PARTITION_DIRECTORY.fullmatch(name) for name in self._filesystem.list(self.path)):
+        names = [name for name in self._filesystem.list(self.path) if _PARTITION_DIRECTORY.fullmatch(name)]
+        if not all(self.is_from_jafka(name) for name in names):
             raise DirectoryError(
                 f"{self.path} holds partitions, but its {META_PROPERTIES} is gone; restore it (node.id, cluster.id, "
                 "directory.id, version=1), or begin with an empty directory"
@@ -135,6 +148,16 @@ class LogDirectory:
             if match["topic"] != METADATA_TOPIC:
                 found.append(TopicPartition(match["topic"], int(match["partition"])))
         return found
+
+    def is_from_jafka(self, name: str) -> bool:
+        """Say whether a partition's directory was left by Jafka's own server, and nobody else has used it."""
+        names = self._filesystem.list(self._file(name))
+        is_ours = any(one.endswith(".log") for one in names) or PARTITION_METADATA in names
+        return not is_ours and any(one.endswith(JAFKA_SUFFIX) for one in names)
+
+    def forget_jafka_shutdown(self) -> None:
+        """Remove what tells Jafka's server that it was the last here, and need not look for damage."""
+        self._filesystem.remove(self._file(JAFKA_CLEAN_SHUTDOWN))
 
     def discarded(self) -> list[str]:
         """Return the paths of partition directories that wait for removal."""

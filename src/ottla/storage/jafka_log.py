@@ -20,6 +20,7 @@ from typing import Final
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaStorageError, OffsetOutOfRange
+from ottla.storage.directory import JAFKA_SUFFIX
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.jafka_positions import Flushed, Positions
@@ -27,7 +28,6 @@ from ottla.storage.open_files import SegmentFile
 
 _log = logging.getLogger(__name__)
 
-JAFKA_SUFFIX: Final = ".jafka"
 _DIGITS: Final = 20
 
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
+from ottla.config.topic_settings import JAFKA_FORMAT
 from ottla.config.values import INT64_MAX
 from ottla.engine import (
     AbortedTransaction,
@@ -58,12 +60,14 @@ from ottla.storage.checkpoints import (
 from ottla.storage.cleaner import COMPACT, Cleaner
 from ottla.storage.directory import (
     DELETE_SUFFIX,
+    JAFKA_SUFFIX,
     NO_BROKER_EPOCH,
     STRAY_SUFFIX,
     DirectoryError,
     LogDirectory,
     open_directories,
 )
+from ottla.storage.discarded import DiscardedPartition, read_discarded
 from ottla.storage.files import FileSystem
 from ottla.storage.flush_work import Flushable
 from ottla.storage.flusher import Flusher
@@ -85,7 +89,6 @@ _log = logging.getLogger(__name__)
 
 FLUSH_CHORE: Final = "flush.ms"
 CLEANER_CHORE: Final = "compaction"
-JAFKA_SUFFIX: Final = ".jafka"
 RECOVERY_OPEN_FILES: Final = 16
 """Segment files that one log may have open while it is checked."""
 
@@ -98,6 +101,7 @@ class _Place:
         "directory",
         "has_old_segments",
         "is_clean",
+        "is_from_jafka",
         "is_looked_at",
         "is_new",
         "log_start_offset",
@@ -111,6 +115,8 @@ class _Place:
         self.config = config
         self.is_clean = True
         self.is_new = False
+        self.is_from_jafka = False
+        """True where Jafka's own server left the log, and no topic was made of it yet."""
         self.is_looked_at = False
         self.has_old_segments = False
         """True when there was more than one segment at the start. Known once `is_looked_at`."""
@@ -253,8 +259,13 @@ class LogManager:
         return self._logs.get(partition)
 
     def _empty_trash(self) -> None:
-        paths = self._trash.take_due()
-        self._background.submit(partial(remove_all, self._host.filesystem, paths), _note_kept)
+        """Remove what is due, once the disk knows that its topics are gone; where it never will, nothing goes."""
+        try:
+            metadata_files, _ = self._undecided_metadata()
+        except KafkaStorageError:
+            return
+        work = partial(remove_all, self._host.filesystem, self._trash.take_due(), after=metadata_files)
+        self._background.submit(work, _note_kept)
 
     def _flush_due(self) -> None:
         for log in self._logs.values():
@@ -292,8 +303,9 @@ class LogManager:
         self.directories = self.every_directory[: len(set(self._directory_paths))]
 
     def load(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
-        """Both steps of a start at once: `find_logs` and `recover`."""
+        """All steps of a start at once: `find_logs`, `settle_deleted` and `recover`."""
         self.find_logs()
+        self.settle_deleted()
         self.recover(config_for)
 
     def find_logs(self) -> None:
@@ -301,8 +313,34 @@ class LogManager:
         for directory in self.every_directory:
             directory.take_clean_shutdown()
         for directory in self.directories:
-            self._trash.add(directory.discarded(), 0)
             self._find_partitions(directory)
+
+    def settle_deleted(self, find_topic: Callable[[TopicId, int], str | None] | None = None) -> None:
+        """Have the directories of deleted topics removed.
+
+        `find_topic` names the topic that has an id and a partition: where one is there after all, as its deletion was
+        not on disk before a crash, its directory gets its name back. Raises `OSError`.
+        """
+        for directory in self.directories:
+            for path in directory.discarded():
+                found = None if find_topic is None else read_discarded(self._host.filesystem, path)
+                topic = None if found is None or find_topic is None else find_topic(*found)
+                if found is None or topic is None or not self._take_back(directory, path, topic, found):
+                    self._trash.add([path], 0)
+
+    def _take_back(self, directory: LogDirectory, path: str, topic: str, found: DiscardedPartition) -> bool:
+        """Give a partition its directory back; False where it has another one."""
+        partition = TopicPartition(topic, found.partition)
+        place = self._places.get(partition)
+        if place is not None:
+            if place.topic_id == found.topic_id:
+                return False
+            self.set_aside(partition)
+        self._host.filesystem.rename(path, directory.partition_path(partition))
+        self._host.filesystem.sync_directory(directory.path)
+        self._add_place(directory, partition, directory.read_recovery_points(), directory.read_log_start_offsets())
+        _log.warning("%s was being deleted when the broker ended, and is there again", partition)
+        return True
 
     def recover(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
         """Check the logs of directories that were not left cleanly; may run on a thread of its own.
@@ -311,7 +349,7 @@ class LogManager:
         `configure` says otherwise, the broker's defaults hold. A log that cannot be opened raises when it is asked for.
         """
         for partition, place in self._places.items():
-            if config_for is not None and not place.is_clean:
+            if config_for is not None and not place.is_clean and not place.is_from_jafka:
                 place.config = config_for(partition.topic)
         for directory in self.directories:
             unchecked = [
@@ -469,13 +507,26 @@ class LogManager:
             if partition in self._places:
                 other = self._places[partition].directory.path
                 raise DirectoryError(f"{partition} lies in both {other} and {directory.path}")
-            topic_id = self._read_topic_id(directory, partition)
-            place = _Place(directory, topic_id, self._default_config)
-            place.is_clean = directory.was_clean
-            place.recovery_point = recovery_points.get(partition, 0)
-            place.log_start_offset = log_start_offsets.get(partition, 0)
-            self._places[partition] = place
-            directory.partition_count += 1
+            self._add_place(directory, partition, recovery_points, log_start_offsets)
+
+    def _add_place(
+        self,
+        directory: LogDirectory,
+        partition: TopicPartition,
+        recovery_points: Mapping[TopicPartition, int],
+        log_start_offsets: Mapping[TopicPartition, int],
+    ) -> None:
+        topic_id = self._read_topic_id(directory, partition)
+        place = _Place(directory, topic_id, self._default_config)
+        place.is_clean = directory.was_clean
+        place.recovery_point = recovery_points.get(partition, 0)
+        place.log_start_offset = log_start_offsets.get(partition, 0)
+        if topic_id == ZERO_TOPIC_ID and directory.is_from_jafka(str(partition)):
+            place.config = replace(self._default_config, ottla_format=JAFKA_FORMAT)
+            place.is_clean, place.is_from_jafka = False, True
+            directory.forget_jafka_shutdown()
+        self._places[partition] = place
+        directory.partition_count += 1
 
     def _read_topic_id(self, directory: LogDirectory, partition: TopicPartition) -> TopicId:
         """Read `partition.metadata`; a missing or damaged one is the zero id, which `create` replaces."""
@@ -497,6 +548,7 @@ class LogManager:
             if place is None:
                 self._places[partition] = self._make_place(partition, topic_id, config)
             else:
+                place.is_from_jafka = False
                 if place.topic_id == ZERO_TOPIC_ID:
                     self._write_topic_id(place.directory.partition_path(partition), topic_id)
                     place.topic_id = topic_id
@@ -601,6 +653,14 @@ class LogManager:
 
             self._jafka = JafkaLogs(self, self._host, JafkaLogSettings.from_config(self._jafka_config))
         return self._jafka
+
+    def logs_from_jafka(self) -> Sequence[TopicPartition]:
+        """Return the partitions that Jafka's own server left, and of which no topic was made yet."""
+        return [partition for partition, place in self._places.items() if place.is_from_jafka]
+
+    def count_logs_of_topics(self) -> int:
+        """Return how many logs there must be topics for in the metadata."""
+        return sum(not place.is_from_jafka for place in self._places.values())
 
     def jafka_places(self) -> Mapping[TopicPartition, _Place]:
         return {partition: place for partition, place in self._places.items() if place.config.is_jafka}

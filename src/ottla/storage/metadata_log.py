@@ -220,10 +220,10 @@ class MetadataLog:
 
     def _check_no_partitions(self) -> None:
         """A deleted metadata log is not begun anew while partitions are there: their topics would be forgotten."""
-        partitions = self._manager.partitions()
-        if partitions:
+        count = self._manager.count_logs_of_topics()
+        if count:
             raise DirectoryError(
-                f"{self._path} holds no metadata, although there are {len(partitions)} partitions; "
+                f"{self._path} holds no metadata, although there are {count} partitions; "
                 "restore it, or move the partitions away"
             )
 
