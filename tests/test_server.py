@@ -15,6 +15,7 @@ from ottla.dialects.listener import Listener
 from ottla.server import Server, StartError
 from ottla.testing.clock import ManualClock
 from ottla.testing.cluster import running_broker
+from tests.storage.harness import make_batch
 
 METADATA = "__cluster_metadata-0"
 HOUR_S = 3600.0
@@ -84,6 +85,25 @@ def test_metadata_is_not_begun_anew_in_another_directory(tmp_path: Path) -> None
         )
         with pytest.raises(StartError, match="holds the metadata log"):
             await Server(config).start()
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_whose_deletion_was_lost_has_its_records(tmp_path: Path) -> None:
+    """The directory had its new name when the power went, and the record of the deletion was not on disk."""
+
+    async def scenario() -> None:
+        settings = {"log.dirs": str(tmp_path)}
+        async with running_broker(settings) as running:
+            running.broker.metadata.create_topics([NewTopic("t", 2, 1)])
+            topic = running.broker.find_topic("t")
+            assert topic is not None
+            running.broker.append(topic.partition(1), memoryview(make_batch(3)))
+        for number in range(2):
+            (tmp_path / f"t-{number}").rename(tmp_path / f"t-{number}.{topic.topic_id.hex()}-delete")
+        async with running_broker(settings) as again:
+            offsets = [again.broker.partition("t", number).offsets().log_end_offset for number in range(2)]
+        assert offsets == [0, 3]
 
     asyncio.run(scenario())
 

@@ -126,6 +126,81 @@ def test_directories_that_wait_for_removal_go_at_start(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*-delete"))
 
 
+OTHER_ID = TopicId(bytes(15) + b"\x08")
+
+
+def topic_of(topic_id: TopicId, partition: int) -> str | None:
+    return "t" if topic_id == TOPIC_ID and partition == 0 else None
+
+
+@pytest.mark.parametrize("suffix", ["0" * 32, TOPIC_ID.hex()])
+def test_directory_of_a_topic_that_is_there_after_all_is_taken_back(tmp_path: Path, suffix: str) -> None:
+    """Its deletion was not on disk when the broker ended; nobody was told of it. The first is a name as Kafka's."""
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.close()
+    (tmp_path / "t-0").rename(tmp_path / f"t-0.{suffix}-delete")
+    if suffix != "0" * 32:
+        (tmp_path / f"t-0.{suffix}-delete" / "partition.metadata").unlink()
+    manager = make_manager(tmp_path)
+    manager.open()
+    manager.find_logs()
+
+    manager.settle_deleted(topic_of)
+
+    assert manager.offsets(TP).log_end_offset == 1
+    assert not list(tmp_path.glob("*-delete"))
+
+
+def test_the_topic_that_came_in_between_makes_room(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(2), leader_epoch=0)
+    manager.delete(TP)
+    manager.create(TP, OTHER_ID, LogConfig())
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.close()
+    manager = make_manager(tmp_path)
+    manager.open()
+    manager.find_logs()
+    manager.settle_deleted(topic_of)
+    assert manager.offsets(TP).log_end_offset == 2
+    assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
+
+
+@pytest.mark.parametrize("found", [None, "t"])
+def test_directory_of_a_topic_that_is_gone_or_has_another_goes(tmp_path: Path, found: str | None) -> None:
+    kept = Kept(tmp_path)
+    kept.manager.create(TP, TOPIC_ID, LogConfig())
+    discarded = tmp_path / f"t-0.{TOPIC_ID.hex()}-delete"
+    discarded.mkdir()
+    kept.manager.settle_deleted(lambda topic_id, partition: found)
+    kept.advance(0.1)
+    assert not discarded.exists()
+    assert kept.manager.offsets(TP).log_end_offset == 0
+
+
+def test_a_deleted_topics_files_go_when_the_disk_knows_of_the_deletion(tmp_path: Path) -> None:
+    faults = Faults(Random(1))
+    kept = Kept(tmp_path, filesystem=FaultyFileSystem(LocalFileSystem(), faults))
+    metadata = kept.manager.open_metadata_log(kept.manager.directories[0], LogConfig(), 0)
+    kept.manager.create(TP, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    metadata.append(make_batch(), leader_epoch=0)
+    faults.fails = lambda call, path: call == "sync_file" and path == metadata.active.file.path
+    kept.manager.delete(TP)
+    kept.advance(0.1)
+    assert list(tmp_path.glob("*-delete"))
+
+
+def test_a_deleted_topics_files_stay_when_the_disk_will_never_know(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    metadata = kept.manager.open_metadata_log(kept.manager.directories[0], LogConfig(), 0)
+    kept.manager.create(TP, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    metadata.fail(KafkaStorageError("the metadata's flush failed"))
+    kept.manager.delete(TP)
+    kept.advance(0.1)
+    assert list(tmp_path.glob("*-delete"))
+
+
 def test_untouched_partition_keeps_nothing_open(tmp_path: Path) -> None:
     manager = start_manager(tmp_path)
     for number in range(50):

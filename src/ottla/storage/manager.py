@@ -338,7 +338,7 @@ class LogManager:
             self.set_aside(partition)
         self._host.filesystem.rename(path, directory.partition_path(partition))
         self._host.filesystem.sync_directory(directory.path)
-        self._add_place(directory, partition, directory.read_recovery_points(), directory.read_log_start_offsets())
+        self._add_place(directory, partition, _read_recovery_points(directory), directory.read_log_start_offsets())
         _log.warning("%s was being deleted when the broker ended, and is there again", partition)
         return True
 
@@ -497,11 +497,7 @@ class LogManager:
         return log.failure is None
 
     def _find_partitions(self, directory: LogDirectory) -> None:
-        try:
-            recovery_points = directory.read_recovery_points()
-        except CorruptCheckpoint as error:  # checking more than needed is never wrong
-            _log.warning("%s; every log is checked from its start where one is", error)
-            recovery_points = {}
+        recovery_points = _read_recovery_points(directory)
         log_start_offsets = directory.read_log_start_offsets()
         for partition in directory.partitions():
             if partition in self._places:
@@ -829,6 +825,14 @@ class LogManager:
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         """See `engine.RecordLog.on_advance`. Under `ottla.flush.policy=os` that is within `begin_append`."""
         self._host.on_advance = callback
+
+
+def _read_recovery_points(directory: LogDirectory) -> Mapping[TopicPartition, int]:
+    try:
+        return directory.read_recovery_points()
+    except CorruptCheckpoint as error:  # checking more than needed is never wrong
+        _log.warning("%s; every log is checked from its start where one is", error)
+        return {}
 
 
 def _note_unlooked(error: BaseException | None) -> None:

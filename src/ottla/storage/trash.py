@@ -49,8 +49,13 @@ class Trash:
         return due
 
 
-def remove_all(filesystem: FileSystem, paths: Sequence[str]) -> None:
-    """Remove files and directories; those that are gone already are no failure. Raises `OSError`."""
+def remove_all(filesystem: FileSystem, paths: Sequence[str], after: Sequence[str] = ()) -> None:
+    """Remove files and directories; those that are gone already are no failure. Raises `OSError`.
+
+    Before that, the files `after` are brought to disk, which say that these are out of use.
+    """
+    for path in after:
+        filesystem.sync_file(path)
     for path in paths:
         if filesystem.is_directory(path):
             filesystem.remove_tree(path)
