@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from mypy_extensions import mypyc_attr
+
 COMPACT_ABOVE: Final = 64
 """Below this many entries a heap with cancelled timers is not worth rebuilding."""
 
@@ -73,6 +75,7 @@ class Timer:
             self._timers.note_cancelled()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Timers:
     """All deadlines of a process in one heap.
 

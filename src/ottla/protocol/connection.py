@@ -10,8 +10,8 @@ Where bytes go:
 * All connections of a loop receive into one shared scratch buffer, and frames are handed out as views of it, so that an
   idle connection owns no memory. Whoever keeps bytes beyond the call that got them copies them.
 * The unfinished tail of a read moves to memory of its own, and the rest of that frame is received straight behind it.
-* A connection whose last frame was large receives the next one into a large buffer from the start, borrowed for just
-  that long: frames of equal size are then never copied.
+* A connection whose last frame was large receives the next ones into a large buffer from the start, borrowed for just
+  that long: as many as have come are read in one go, and only the last one's beginning is copied if it is not whole.
 * A claimed size is not believed: memory runs at most `AHEAD_BYTES` ahead of the bytes that came, or doubles them.
 
 A reader's get_buffer, buffer_updated and next_frame (until it returns None) belong together: nothing else may run
@@ -32,6 +32,8 @@ SCRATCH_BYTES: Final = 64 * 1024
 FIRST_BYTES: Final = 512
 """Memory for a frame of which not even the size is complete."""
 AHEAD_BYTES: Final = 1024 * 1024
+RUN_BYTES: Final = 256 * 1024
+"""How much a connection with large frames is read at once: several of them cost one call and one write of answers."""
 SMALLEST_RESTING_BYTES: Final = 16 * 1024
 RESTING_BYTES: Final = 8 * 1024 * 1024
 """Buffers that wait for their next use hold at most this much together."""
@@ -90,7 +92,7 @@ class FrameReader:
     `limit_bytes` may be changed at any time and holds for frames whose size is read from then on.
     """
 
-    __slots__ = ("_at", "_buffers", "_end", "_expected", "_own", "_source", "_target", "limit_bytes", "minimum_bytes")
+    __slots__ = ("_at", "_buffers", "_end", "_expected", "_own", "_source", "limit_bytes", "minimum_bytes")
 
     def __init__(
         self, buffers: ReceiveBuffers, limit_bytes: int = MAX_FRAME_BYTES, minimum_bytes: int = MIN_REQUEST_BYTES
@@ -99,8 +101,7 @@ class FrameReader:
         self.minimum_bytes = minimum_bytes
         self._buffers = buffers
         self._own: memoryview | None = None  # holds the beginning of a frame, or is borrowed for one read
-        self._target = 0  # receive into `_own` up to here
-        self._expected = 0  # with its size field: the last frame, where that was larger than the scratch buffer
+        self._expected = 0  # how much to read at once, where the last frame was larger than the scratch buffer
         self._source = _NO_VIEW  # what frames are cut from: received bytes stand at [_at, _end)
         self._at = 0
         self._end = 0
@@ -116,14 +117,12 @@ class FrameReader:
         if own is None:
             if not self._expected:
                 self._source = scratch = self._buffers.scratch
-                self._target = SCRATCH_BYTES
                 return scratch
             self._own = self._source = own = self._buffers.take(self._expected)
-            self._target = self._expected
-        elif self._end == self._target:
+        elif self._end == len(own):
             self._keep_tail()
             own = self._source
-        return own[self._end : self._target]
+        return own[self._end :]
 
     def buffer_updated(self, received_bytes: int) -> None:
         """Take note that so many bytes were written to what `get_buffer` returned."""
@@ -143,7 +142,7 @@ class FrameReader:
                 raise InvalidFrame(f"a frame of {size} bytes; allowed are {self.minimum_bytes} to {self.limit_bytes}")
             if left >= size + 4:
                 self._at = at + 4 + size
-                self._expected = size + 4 if size + 4 > SCRATCH_BYTES else 0
+                self._expected = max(size + 4, RUN_BYTES) if size + 4 > SCRATCH_BYTES else 0
                 return self._source[at + 4 : at + 4 + size]
         if left:
             self._keep_tail()
@@ -183,14 +182,14 @@ class FrameReader:
             self._own = self._source = larger
         elif self._at:
             own[:left] = own[self._at : self._end]  # memoryviews move overlapping bytes safely
-        self._at, self._end, self._target = 0, left, room
+        self._at, self._end = 0, left
 
     def _wanted_bytes(self, left: int) -> int:
         """How much memory the unfinished frame gets now: more than `left`, not much more than was received."""
         wanted = _SIZE.unpack_from(self._source, self._at)[0] + 4 if left >= 4 else FIRST_BYTES
         if wanted > SCRATCH_BYTES and wanted > left:
             return int(min(wanted, max(left + AHEAD_BYTES, 2 * left)))
-        if wanted <= left or self._end == self._target:  # whole frames are held, or a full read says that more waits
+        if wanted <= left or self._end == len(self._source):  # whole frames are held, or more wait behind a full read
             return left + SCRATCH_BYTES
         return int(wanted)
 

@@ -9,11 +9,10 @@ bytes. (Compressed batches are left out since a refused one is looked at twice, 
 
 from __future__ import annotations
 
-import struct
 from typing import Final, final
 
-from librt.strings import read_i16_be, read_i32_be
-from mypy_extensions import i64
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
 
 PRODUCE: Final = 0
 MIN_VERSION: Final = 3
@@ -29,12 +28,17 @@ ATTRIBUTES_END: Final = 23
 RARE_BITS: Final = 0x17
 """Of a batch's attributes: the codec, and whether it is part of a transaction."""
 
-_HEAD: Final = struct.Struct(">iii")
-_ROW: Final = struct.Struct(">iihqqi")
-_ROW_WITH_LOG_START: Final = struct.Struct(">iihqqqi")
-_ROW_WITH_RECORD_ERRORS: Final = struct.Struct(">iihqqqihi")
-_FLEXIBLE_HEAD: Final = struct.Struct(">iibb")
-_FLEXIBLE_ROW: Final = struct.Struct(">bihqqqbbbbib")
+PLAIN_BYTES: Final = 34
+"""An answer without its size, name and log start, and what follows that: correlation id, counts, partition, error,
+offset and time."""
+THROTTLE_TAIL: Final = bytes(4)
+RECORD_ERRORS_TAIL: Final = b"\0\0\0\0\xff\xff\0\0\0\0"
+"""No record errors, no error message, no throttle time."""
+TAGLESS_ONE: Final = 0x0002
+COMPACT_ONE: Final = 2
+FLEXIBLE_TAIL: Final = b"\1\0\0\0\0\0\0\0\0"
+"""No record errors, no error message, no tags; no tags of the topic; no throttle time; no tags of the answer."""
+FLEXIBLE_BYTES: Final = 46
 
 
 @final
@@ -72,28 +76,42 @@ class OneBatch:
         self._correlation_id = correlation_id
         self._name_field = name_field
 
-    def answer(self, base_offset: int, log_append_time_ms: int, log_start_offset: int) -> bytes:
+    def answer(self, base_offset: i64, log_append_time_ms: i64, log_start_offset: i64) -> bytes:
         """Return the whole frame that says that the batch was appended."""
-        name = self._name_field
         version = self.api_version
-        correlation_id = self._correlation_id
-        partition = self.partition
-        if version >= FLEXIBLE_FROM:
-            row = _FLEXIBLE_ROW.pack(
-                2, partition, 0, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0, 0, 0, 0
-            )
-            size: i64 = _FLEXIBLE_HEAD.size - 4 + len(name) + len(row)
-            return _FLEXIBLE_HEAD.pack(size, correlation_id, 0, 2) + name + row
-        if version >= RECORD_ERRORS_FROM:
-            row = _ROW_WITH_RECORD_ERRORS.pack(
-                1, partition, 0, base_offset, log_append_time_ms, log_start_offset, 0, -1, 0
-            )
-        elif version >= LOG_START_FROM:
-            row = _ROW_WITH_LOG_START.pack(1, partition, 0, base_offset, log_append_time_ms, log_start_offset, 0)
+        is_flexible = version >= FLEXIBLE_FROM
+        out = BytesWriter()
+        write_i32_be(out, i32(self._answer_bytes()))
+        write_i32_be(out, i32(self._correlation_id))
+        if is_flexible:
+            write_i16_be(out, TAGLESS_ONE)
         else:
-            row = _ROW.pack(1, partition, 0, base_offset, log_append_time_ms, 0)
-        size = _HEAD.size - 4 + len(name) + len(row)
-        return _HEAD.pack(size, correlation_id, 1) + name + row
+            write_i32_be(out, 1)
+        out.write(self._name_field)
+        if is_flexible:
+            out.append(COMPACT_ONE)
+        else:
+            write_i32_be(out, 1)
+        write_i32_be(out, i32(self.partition))
+        write_i16_be(out, 0)
+        write_i64_be(out, base_offset)
+        write_i64_be(out, log_append_time_ms)
+        if version >= LOG_START_FROM:
+            write_i64_be(out, log_start_offset)
+        if is_flexible:
+            out.write(FLEXIBLE_TAIL)
+        else:
+            out.write(RECORD_ERRORS_TAIL if version >= RECORD_ERRORS_FROM else THROTTLE_TAIL)
+        return out.getvalue()
+
+    def _answer_bytes(self) -> i64:
+        """The size that stands before the answer."""
+        name_bytes: i64 = len(self._name_field)
+        if self.api_version >= FLEXIBLE_FROM:
+            return name_bytes + FLEXIBLE_BYTES
+        if self.api_version >= RECORD_ERRORS_FROM:
+            return name_bytes + PLAIN_BYTES + 8 + len(RECORD_ERRORS_TAIL)
+        return name_bytes + PLAIN_BYTES + len(THROTTLE_TAIL) + (8 if self.api_version >= LOG_START_FROM else 0)
 
 
 def read_one_batch(frame: memoryview) -> OneBatch | None:

@@ -120,13 +120,12 @@ class RecordWalk:
         self.first_offset_delta = first_offset_delta
 
 
-def walk_records(payload: bytes, count: i64, base_timestamp: i64) -> RecordWalk:
-    """Check the structure of exactly `count` records that fill `payload`, without making objects of them.
+def walk_records(payload: bytes, count: i64, base_timestamp: i64, position: i64 = 0) -> RecordWalk:
+    """Check the structure of exactly `count` records that fill `payload` from `position` on, and make no objects.
 
     Raises `InvalidRecord`.
     """
     end: i64 = len(payload)
-    position: i64 = 0
     index: i64 = 0
     max_timestamp: i64 = MIN_TIMESTAMP
     max_offset_delta: i64 = 0

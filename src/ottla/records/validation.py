@@ -179,19 +179,25 @@ def validate_produced(
     """
     view = records if isinstance(records, memoryview) else memoryview(records)
     is_client = origin is _CLIENT
-    header = bytes(view[:HEADER_BYTES])
-    size = _check_one_batch(view, header, is_zstd_allowed) if is_client else _check_own_set(view)
+    batch = _copy_out(view, rules)
+    size = _check_one_batch(view, batch, is_zstd_allowed) if is_client else _check_own_set(view)
     if size != len(view):
         view = view[:size]
+        batch = _copy_out(view, rules)
     if size < HEADER_BYTES:
         raise CorruptMessage(f"a record batch has at least {HEADER_BYTES} bytes, this one {size}")
-    if is_client and read_i64_be(header, BASE_OFFSET_AT) != 0:
-        raise InvalidRecord(f"a produced batch has base offset 0, this one {read_i64_be(header, BASE_OFFSET_AT)}")
+    if is_client and read_i64_be(batch, BASE_OFFSET_AT) != 0:
+        raise InvalidRecord(f"a produced batch has base offset 0, this one {read_i64_be(batch, BASE_OFFSET_AT)}")
     _check_size(size, rules)
-    if crc32c(view[ATTRIBUTES_AT:]) != i64(read_i32_be(header, CRC_AT)) & 0xFFFFFFFF:
+    if crc32c(view[ATTRIBUTES_AT:]) != i64(read_i32_be(batch, CRC_AT)) & 0xFFFFFFFF:
         raise CorruptMessage("a record batch fails its checksum")
-    _check_header(view, header, is_client)
-    return _validate_records(view, header, rules, now_ms)
+    _check_header(view, batch, is_client)
+    return _validate_records(view, batch, rules, now_ms)
+
+
+def _copy_out(view: memoryview, rules: ProduceRules) -> bytes:
+    """Return the batch as bytes, which are faster to look at; only its header when it is too large to be taken."""
+    return bytes(view) if len(view) <= rules.max_message_bytes else bytes(view[:HEADER_BYTES])
 
 
 def _check_size(size: i64, rules: ProduceRules) -> None:
@@ -216,31 +222,31 @@ def _check_header(view: memoryview, header: bytes, is_client: bool) -> None:
         raise InvalidRecord(f"producer {read_i64_be(header, PRODUCER_ID_AT)} sent a batch without a sequence number")
 
 
-def _validate_records(view: memoryview, header: bytes, rules: ProduceRules, now_ms: i64) -> ValidatedBatch:
-    attributes = i64(read_i16_be(header, ATTRIBUTES_AT))
+def _validate_records(view: memoryview, batch: bytes, rules: ProduceRules, now_ms: i64) -> ValidatedBatch:
+    attributes = i64(read_i16_be(batch, ATTRIBUTES_AT))
     source: i64 = attributes & CODEC_BITS
     target: i64 = source if rules.codec is None else int(rules.codec)
     if source == _NONE and attributes & CONTROL_BIT:
         target = _NONE  # markers stay readable for all that look for them
-    if source == _NONE:
-        payload = bytes(view[RECORDS_AT:])
-    else:
-        payload = inflate(Codec.of(source), view[RECORDS_AT:], rules.max_inflated_bytes)
-    walk = walk_records(payload, i64(read_i32_be(header, RECORD_COUNT_AT)), read_i64_be(header, BASE_TIMESTAMP_AT))
+    payload, records_at = batch, i64(RECORDS_AT)
+    if source != _NONE:
+        payload, records_at = inflate(Codec.of(source), view[RECORDS_AT:], rules.max_inflated_bytes), 0
+    count = i64(read_i32_be(batch, RECORD_COUNT_AT))
+    walk = walk_records(payload, count, read_i64_be(batch, BASE_TIMESTAMP_AT), records_at)
     if source != _NONE and walk.largest_bytes > rules.max_record_bytes:
         raise InvalidRecord(
             f"a record of {walk.largest_bytes} bytes is in the batch, the topic takes at most {rules.max_record_bytes}"
         )
     if attributes & TIMESTAMP_TYPE_BIT:
-        _spread_append_time(walk, header)
+        _spread_append_time(walk, batch)
     if _has_doubtful_records(walk, attributes, rules, now_ms):
         is_marked: bool = attributes & TIMESTAMP_TYPE_BIT != 0
-        check_each_record(_decode(payload, header), rules, int(now_ms), is_marked_append_time=is_marked)
+        check_each_record(_decode(payload[records_at:], batch), rules, int(now_ms), is_marked_append_time=is_marked)
     if source != target:
-        return _rebuild(payload, header, Codec.of(target), rules, now_ms)
+        return _rebuild(payload[records_at:], batch, Codec.of(target), rules, now_ms)
     if source != _NONE and walk.misplaced_count:
         raise InvalidRecord("the offset deltas in the batch do not count up from 0")
-    return _finish_in_place(view, header, walk, rules, now_ms)
+    return _finish_in_place(view, batch, walk, rules, now_ms)
 
 
 def _spread_append_time(walk: RecordWalk, header: bytes) -> None:

@@ -15,6 +15,8 @@ import resource
 import shutil
 from typing import Final, Protocol
 
+from mypy_extensions import mypyc_attr
+
 _NEW_FILE_MODE: Final = 0o644
 _READ_ONLY_MODE: Final = 0o400
 _RESIDENT_PROBE_FLAGS: Final = getattr(os, "RWF_NOWAIT", 0)
@@ -126,6 +128,7 @@ class FileSystem(Protocol):
         """The size of the volume that holds `path`, and what is free of it; -1 where that cannot be told."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LocalFile:
     """A `File` of the machine's own file system."""
 
@@ -197,6 +200,7 @@ class LocalLock:
         os.close(self._descriptor)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LocalFileSystem:
     """The machine's own file system."""
 

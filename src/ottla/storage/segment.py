@@ -10,7 +10,6 @@ at or before it and the batch headers from there are walked with one buffered re
 from __future__ import annotations
 
 import struct
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -46,7 +45,7 @@ _LEGACY_TIMESTAMP_AT: Final = 18
 _MIN_LENGTH: Final = 14
 _HEADER_TO_MAGIC_BYTES: Final = 17
 _WALK_BYTES: Final = 8 * 1024
-_TAIL_BATCHES: Final = 1024
+_TAIL_BATCHES: Final = 256
 
 
 class BatchSpan(NamedTuple):
@@ -162,8 +161,8 @@ class Segment:
         self._has_indexes = True
         self._index_interval_bytes = config.index_interval_bytes
         self._bytes_since_index_entry = 0
-        self._tail_offsets: array[int] = array("q")
-        self._tail_positions: array[int] = array("q")
+        self._tail_offsets: list[int] = []
+        self._tail_positions: list[int] = []
 
     @property
     def roll_timestamp_ms(self) -> int:
@@ -244,8 +243,8 @@ class Segment:
 
     def forget_tail(self) -> None:
         """Drop what is kept in memory about the last appended batches; headers are walked instead."""
-        self._tail_offsets = array("q")
-        self._tail_positions = array("q")
+        self._tail_offsets = []
+        self._tail_positions = []
 
     # ---- opening and closing
 
