@@ -14,11 +14,12 @@ KAFKAJS := .cache/interop/js/node_modules/.package-lock.json
 PROZESS := .cache/interop/prozess/node_modules/.package-lock.json
 JAFKA := .cache/interop/jafka/classes/JafkaClient.class
 FUZZ_SECONDS ?= 5
+CRASH_SECONDS ?= 120
 MINUTES ?= 10
 SERVE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test test-compiled test-pure interop fuzz lint docs bench groups gate soak lock clean
+.PHONY: help serve build test test-compiled test-pure interop fuzz lint docs bench groups gate crash soak lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -100,8 +101,12 @@ groups: $(INSTALLED) ## measure consumer groups beside Apache Kafka (3 minutes);
 gate: $(INSTALLED) ## check broker CPU per request and per GB against the C floor of the same run
 	$(BIN)/python -m benchmarks.gate
 
-soak: $(INSTALLED) ## kill the broker under load for a while (MINUTES=10), then fuzz for as long; nothing acknowledged may be lost
-	MINUTES=$(MINUTES) $(BIN)/python -m benchmarks.soak
+crash: $(INSTALLED) ## kill the broker under its producers for two minutes (CRASH_SECONDS=120); nothing acknowledged may be lost
+	SECONDS=$(CRASH_SECONDS) $(BIN)/python -m benchmarks.crash
+
+soak: $(INSTALLED) ## the same for as long as one likes (MINUTES=10), then cut the power at every write, then fuzz as long
+	SECONDS=$$(($(MINUTES) * 60)) $(BIN)/python -m benchmarks.crash
+	SEEDS=$$(($(MINUTES) * 2)) $(BIN)/python -m tests.storage.crashes
 	$(MAKE) fuzz FUZZ_SECONDS=$$(($(MINUTES) * 5))
 
 lock: ## resolve pyproject.toml anew into the lock files
