@@ -60,7 +60,14 @@ class File(Protocol):
     def sync(self) -> None:
         """Return when the data, and the size it needs, would survive a power cut."""
 
-    def truncate(self, size_bytes: int) -> None: ...
+    def truncate(self, size_bytes: int) -> None:
+        """Shorten the file, and give back what was reserved behind its end."""
+
+    def preallocate(self, size_bytes: int) -> None:
+        """Reserve room on the disk for a file of this size, which keeps the size that it has. Raises `OSError`.
+
+        Nothing happens where the system cannot do that.
+        """
 
     def is_resident(self, position: int, size_bytes: int) -> bool:
         """False when reading the range could wait for the disk."""
@@ -169,6 +176,11 @@ class LocalFile:
 
     def truncate(self, size_bytes: int) -> None:
         os.ftruncate(self.descriptor, size_bytes)
+
+    def preallocate(self, size_bytes: int) -> None:
+        from ottla.storage.preallocation import reserve  # few brokers do
+
+        reserve(self.descriptor, size_bytes)
 
     def is_resident(self, position: int, size_bytes: int) -> bool:
         """Probe the first and the last byte with `RWF_NOWAIT`: what lies between was read or written with them."""

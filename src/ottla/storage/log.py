@@ -372,10 +372,12 @@ class PartitionLog:
         host, old = self._host, self.active
         try:
             old.become_inactive()
+            if self.config.preallocate:
+                old.trim()
             self.store_snapshot()
             new = Segment(host.filesystem, host.open_files, self.directory, self.log_end_offset, self.config)
             new.created_ms = host.clock.wall_ms()
-            new.file.get()
+            new.create(self.config)
         except OSError as error:
             raise KafkaStorageError(f"{self.partition}: no new segment: {error.strerror}") from error
         self._segments.append(new)
@@ -660,6 +662,8 @@ class PartitionLog:
         """
         if self.failure is None:
             self.active.become_inactive()
+            if self.config.preallocate:
+                self.active.trim()
             self.store_snapshot()
             for path in self._take_unsynced_indexes():
                 self._host.filesystem.sync_file(path)

@@ -356,7 +356,7 @@ class _Loader:
         self._remove(self._segments)
         self._producers.clear()
         segment = self._new_segment(offset)
-        segment.file.get()
+        segment.create(self._config)
         self._segments = [segment]
 
     def _remove(self, segments: list[Segment]) -> None:

@@ -113,6 +113,7 @@ class Segment:
 
     __slots__ = (
         "_bytes_since_index_entry",
+        "_filesystem",
         "_has_indexes",
         "_index_interval_bytes",
         "_tail_offsets",
@@ -142,6 +143,7 @@ class Segment:
         ending: str = "",
     ) -> None:
         """`ending` comes behind the names of all files, see `take_names`."""
+        self._filesystem = filesystem
         self.base_offset = base_offset
         self.path = path = f"{directory}/{format_offset(base_offset)}"
         self.file = SegmentFile(open_files, path + LOG_SUFFIX + ending)
@@ -217,6 +219,21 @@ class Segment:
             self._bytes_since_index_entry = 0
             self.is_full = self.offset_index.is_full or self.time_index.is_full
         self._bytes_since_index_entry += size_bytes
+
+    def create(self, config: LogConfig) -> None:
+        """Make the file, with room for what will come where that is asked for. Raises `OSError`; then none is made."""
+        file = self.file.get()
+        if config.preallocate:
+            try:
+                file.preallocate(config.internal_segment_bytes or config.segment_bytes)
+            except OSError:
+                self.file.retire()
+                self._filesystem.remove(self.file.path)
+                raise
+
+    def trim(self) -> None:
+        """Give back the room that was reserved and is not used."""
+        self.file.get().truncate(self.size_bytes)
 
     def become_inactive(self) -> None:
         """Bring the indexes to disk, with a last time index entry, as no append will follow."""

@@ -91,6 +91,10 @@ class FaultyFile:
             raise PowerCut
         self._file.truncate(size_bytes)
 
+    def preallocate(self, size_bytes: int) -> None:
+        self._faults.check("preallocate", self._path)
+        self._file.preallocate(size_bytes)
+
     def is_resident(self, position: int, size_bytes: int) -> bool:
         return self._file.is_resident(position, size_bytes)
 

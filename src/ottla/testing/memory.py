@@ -127,6 +127,8 @@ class MemoryFile:
     def truncate(self, size_bytes: int) -> None:
         self._inode.truncate(size_bytes)
 
+    def preallocate(self, size_bytes: int) -> None: ...
+
     def is_resident(self, position: int, size_bytes: int) -> bool:
         return True
 
