@@ -7,26 +7,22 @@ ends the connection, a method other than POST with 405. Bodies need a Content-Le
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from ottla.dialects.jafka.codec import Malformed, Produce, RequestType
+from ottla.dialects.jafka.conversation import RECEIVE_BYTES, Conversation
 from ottla.dialects.jafka.handlers import JafkaHandlers
 from ottla.dialects.session import Carrier, Peer
-from ottla.errors import KafkaError
 from ottla.records.jafka import build_set
 
-RECEIVE_BYTES: Final = 64 * 1024
 MAX_HEAD_BYTES: Final = 16 * 1024
 MAX_PARTITION: Final = 1024
 HEAD_END: Final = b"\r\n\r\n"
 NOT_POST: Final = b"POST METHOD REQUIRED"
 
-_log = logging.getLogger(__name__)
-
 
 class JafkaHttpDialect:
-    """Makes sessions that share the handlers, and a buffer which each empties at once."""
+    """Makes sessions that share the handlers and a buffer."""
 
     __slots__ = ("buffer", "handlers", "max_body_bytes")
 
@@ -39,64 +35,37 @@ class JafkaHttpDialect:
         return JafkaHttpSession(self, carrier, peer)
 
 
-class JafkaHttpSession:
+class JafkaHttpSession(Conversation):
     """The `Session` of one HTTP connection."""
 
-    __slots__ = ("_carrier", "_dialect", "_is_over", "_peer", "_received")
+    __slots__ = ("_dialect",)
 
     def __init__(self, dialect: JafkaHttpDialect, carrier: Carrier, peer: Peer) -> None:
+        super().__init__(dialect.buffer, carrier, peer)
         self._dialect = dialect
-        self._carrier = carrier
-        self._peer = peer
-        self._received = bytearray()
-        self._is_over = False
 
-    def get_buffer(self) -> memoryview:
-        return self._dialect.buffer
-
-    def received(self, received_bytes: int) -> None:
-        self._received += self._dialect.buffer[:received_bytes]
-        self.resume()
-
-    def resume(self) -> None:
-        """Answer requests as long as they are whole and the peer takes its answers."""
-        try:
-            while not (self._is_over or self._carrier.is_congested):
-                if not self._answer_next():
-                    self._carrier.resume_reading()
-                    return
-        except (Malformed, KafkaError) as error:
-            _log.info("connection ended: %s", error, extra={"peer": self._peer.host})
-            self._end()
-        except Exception as error:
-            _log.error("connection ended: a request met a fault", exc_info=error, extra={"peer": self._peer.host})
-            self._end()
-        if not self._is_over:
-            self._carrier.pause_reading()
-
-    def _answer_next(self) -> bool:
-        """Answer one request if it is whole. Raises `Malformed` where it is none, and what appending raises."""
-        head_end = self._received.find(HEAD_END, 0, MAX_HEAD_BYTES)
+    def answer_next(self) -> bool:
+        head_end = self.pile.find(HEAD_END, 0, MAX_HEAD_BYTES)
         if head_end < 0:
-            if len(self._received) >= MAX_HEAD_BYTES:
+            if len(self.pile) >= MAX_HEAD_BYTES:
                 raise Malformed("a head without an end")
             return False
-        method, is_old, headers = _parse_head(bytes(self._received[:head_end]))
+        method, is_old, headers = _parse_head(bytes(self.pile[:head_end]))
         if method != "POST":
             self._say("405 Method Not Allowed", NOT_POST, stays=False)
-            self._end()
+            self.end()
             return True
         body_at = head_end + len(HEAD_END)
         body_end = body_at + _length(headers, self._dialect.max_body_bytes)
-        if len(self._received) < body_end:
+        if len(self.pile) < body_end:
             return False
-        body = bytes(self._received[body_at:body_end])
-        del self._received[:body_end]
+        body = bytes(self.pile[body_at:body_end])
+        del self.pile[:body_end]
         self._do(headers, body)
         wish = headers.get("connection", "close" if is_old else "keep-alive").lower()
         self._say("200 OK", b"OK", stays=wish != "close")
         if wish == "close":
-            self._end()
+            self.end()
         return True
 
     def _do(self, headers: dict[str, str], body: bytes) -> None:
@@ -115,21 +84,7 @@ class JafkaHttpSession:
             f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Length: {len(body)}\r\n"
             f"Connection: {connection}\r\n\r\n"
         )
-        self._carrier.write(head.encode("ascii") + body)
-
-    def ended(self) -> bool:
-        return False
-
-    def finish(self) -> None:
-        self._end()
-
-    def lost(self) -> None:
-        self._is_over = True
-
-    def _end(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._carrier.close()
+        self.carrier.write(head.encode("ascii") + body)
 
 
 def _parse_head(head: bytes) -> tuple[str, bool, dict[str, str]]:
