@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 import click
 
+from ottla.cli.interrupts import take_again
+
 PROGRAM: Final = "ottla"
 COMPLETE_VARIABLE: Final = "_OTTLA_COMPLETE"
 """Where a shell says that it wants to know what could come next."""
@@ -56,6 +58,7 @@ class Commands(click.Group):
         if entry is None:
             return None
         command: click.Command = getattr(import_module(entry.module), entry.attribute)
+        take_again()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import sys
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import FishComplete, add_completion_class, get_completion_class
+
+
+class WholeSentences(FishComplete):
+    """Click's own script for fish cuts what it says about a word at the first comma."""
+
+    source_template = FishComplete.source_template.replace('string split ","', 'string split --max 1 ","')
+
+
+add_completion_class(WholeSentences)
 
 
 @click.command()

@@ -15,7 +15,7 @@ from ottla.cli.formats import Writer, format_writer, value_writer, write_json
 from ottla.cli.options import bootstrap_option, cluster_settings, examples, parse_time
 from ottla.cli.output import DONE, Refused, count_text, run, say
 from ottla.cli.progress import Progress, no_progress, progress_bar
-from ottla.cli.shared_reading import SharedReading
+from ottla.cli.shared_reading import SharedReading, where_it_was
 from ottla.client.consumer import Consumer, ConsumerBatch
 from ottla.client.fetcher import FetchSettings
 from ottla.client.membership import GroupSettings
@@ -23,6 +23,9 @@ from ottla.clock import SystemClock
 from ottla.errors import UnknownTopicOrPartition
 from ottla.model import IsolationLevel, TopicPartition
 from ottla.records.record import Record
+
+LOOK_AGAIN_MS: Final = 100
+"""A bounded read looks so often whether what is left before the end are no records but markers of transactions."""
 
 LONG_READ_RECORDS: Final = 100_000
 """From so many records on, a person gets a progress bar."""
@@ -251,8 +254,9 @@ class Reading:
         out = sys.stdout.buffer
         is_live = not self._range.is_bounded or sys.stdout.isatty()
         while not self._is_finished():
-            batch = await self._consumer.next_batch()
+            batch = await self._consumer.next_batch(LOOK_AGAIN_MS if self._range.is_bounded else None)
             if batch is None:
+                self._drop_reached_stops()
                 continue
             records = self._cut(batch)
             if records:
@@ -280,11 +284,14 @@ class Reading:
             records = records[: self._range.count - self._count]
         return records
 
+    def _drop_reached_stops(self) -> None:
+        """Stop where no record stands any more before the end."""
+        for tp, stop in list(self._stops.items()):
+            if (self._consumer.known_position(tp) or 0) >= stop:
+                del self._stops[tp]
+                self._consumer.pause(tp)
+
     async def _say_where(self) -> None:
         """Ctrl-C: say where each partition would go on."""
-        places = [f"{tp} at {self._consumer.known_position(tp)}" for tp in self._consumer.assignment]
-        say(
-            f"\nstopped after {count_text(self._count, 'record')}: "
-            + ", ".join(places[:20])
-            + (" ..." if len(places) > 20 else "")
-        )
+        places = {tp: self._consumer.known_position(tp) for tp in self._consumer.assignment}
+        say("\n" + where_it_was(self._count, places))

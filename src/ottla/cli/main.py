@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from ottla.cli.interrupts import hold_off, take_again
 from ottla.cli.pipes import drop_output
 
 
@@ -16,12 +17,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 the answer is no, 2 wrong use, 3 the cluster cannot be reached."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     out = sys.stdout
+    hold_off()
     try:
         code = _run(words)
         out.flush()
     except BrokenPipeError:
         drop_output(out)
         code = 0
+    finally:
+        take_again()
     sys.exit(code)
 
 

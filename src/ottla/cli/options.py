@@ -46,6 +46,44 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON in place of a table.")(command)
 
 
+def producer_options(command: F) -> F:
+    """How batches are made and what is awaited: --compression, --acks, --linger-ms, --batch-size."""
+    for option in reversed(_PRODUCER_OPTIONS):
+        command = option(command)
+    return command
+
+
+_PRODUCER_OPTIONS: Final = (
+    click.option(
+        "-z",
+        "--compression",
+        type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+        default="none",
+        show_default=True,
+        help="How batches are compressed.",
+    ),
+    click.option(
+        "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited."
+    ),
+    click.option(
+        "--linger-ms",
+        type=click.FloatRange(min=0),
+        metavar="MS",
+        default=5.0,
+        show_default=True,
+        help="Wait for more records.",
+    ),
+    click.option(
+        "--batch-size",
+        type=click.IntRange(min=1),
+        default=65_536,
+        show_default=True,
+        metavar="BYTES",
+        help="Size to fill.",
+    ),
+)
+
+
 def _check_bootstrap(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     from ottla.client.cluster import parse_bootstrap
 

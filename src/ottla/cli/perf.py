@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
-from ottla.cli.output import DONE, Refused, print_json, print_line, run
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option, producer_options
+from ottla.cli.output import DONE, Refused, count_text, print_json, print_line, run, say
 from ottla.client.consumer import Consumer
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.model import TopicPartition
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
-IDLE_SECONDS: Final = 5.0
-"""A consumer that gets nothing for so long has read all there is."""
+LOOK_AGAIN_MS: Final = 100
+"""A consumer looks so often whether what is left before the end are no records but markers, or were compacted away."""
+
+LATE_SECONDS: Final = 10.0
+"""Records that have not come back so long after the last one was sent are lost."""
 
 
 @click.group()
@@ -59,26 +62,7 @@ def perf() -> None:
     metavar="N",
     help="Records per second; else all it takes.",
 )
-@click.option(
-    "-z",
-    "--compression",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="none",
-    show_default=True,
-    help="How batches are compressed.",
-)
-@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited.")
-@click.option(
-    "--linger-ms",
-    type=click.FloatRange(min=0),
-    metavar="MS",
-    default=5.0,
-    show_default=True,
-    help="Wait for more records.",
-)
-@click.option(
-    "--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES", help="Size to fill."
-)
+@producer_options
 @json_option
 @bootstrap_option
 def perf_produce(
@@ -107,11 +91,17 @@ def perf_produce(
             await producer.partitions_of(topic, patience_ms=0)
             value = b"x" * size_bytes
             started = time.perf_counter()
-            for number in range(records):
-                if rate is not None:
-                    await _keep_pace(started, number, rate)
-                await producer.send(topic, value)
-            await producer.flush()
+            try:
+                for number in range(records):
+                    if rate is not None:
+                        await _keep_pace(started, number, rate)
+                    await producer.send(topic, value)
+                    if producer.failed_count:
+                        break  # flush says why
+                await producer.flush()
+            except asyncio.CancelledError:
+                _say_stopped(producer.delivered_count)
+                raise
             seconds = time.perf_counter() - started
         _report({"records": records, "size_bytes": size_bytes}, records, records * size_bytes, seconds, as_json)
         return DONE
@@ -141,22 +131,33 @@ def perf_consume(topic: str, records: int | None, as_json: bool, bootstrap: str)
         async with Consumer(bootstrap, auto_offset_reset="earliest", cluster=cluster_settings()) as consumer:
             await consumer.assign_topics(topic)
             ends = await consumer.end_offsets(consumer.assignment)
-            begins = await consumer.beginning_offsets(consumer.assignment)
-            left = sum(ends.values()) - sum(begins.values())
-            started = time.perf_counter()
-            while count < min(left, left if records is None else records):
-                batch = await consumer.next_batch(int(IDLE_SECONDS * 1000))
-                if batch is None:
-                    break
-                count += len(batch.records)
-                size_bytes += sum(len(record.value) for record in batch.records if record.value is not None)
-            seconds = time.perf_counter() - started
+            started = finished = time.perf_counter()
+            try:
+                while (records is None or count < records) and not _has_read_to(consumer, ends):
+                    batch = await consumer.next_batch(LOOK_AGAIN_MS)
+                    if batch is None:
+                        continue
+                    count += len(batch.records)
+                    size_bytes += sum(len(record.value) for record in batch.records if record.value is not None)
+                    finished = time.perf_counter()
+            except asyncio.CancelledError:
+                _say_stopped(count)
+                raise
+            seconds = finished - started
         if not count:
             raise Refused(f"topic {topic!r} has no records")
         _report({"records": count}, count, size_bytes, seconds, as_json)
         return DONE
 
     run(work())
+
+
+def _has_read_to(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> bool:
+    return all((consumer.known_position(partition) or 0) >= end for partition, end in ends.items())
+
+
+def _say_stopped(count: int) -> None:
+    say(f"\nstopped after {count_text(count, 'record')}")
 
 
 def _report(facts: dict[str, object], count: int, size_bytes: int, seconds: float, as_json: bool) -> None:
@@ -246,12 +247,24 @@ async def _measure_latency(
             acknowledged.append((time.perf_counter() - sent_at[number]) * 1000)
 
         reader = asyncio.create_task(read())
+        sending: list[asyncio.Task[None]] = []
         started = time.perf_counter()
-        async with asyncio.TaskGroup() as sending:
+        try:
             for number in range(records):
                 await _keep_pace(started, number, rate)
-                sending.create_task(send(number))
-        await asyncio.wait_for(reader, IDLE_SECONDS + 5)
+                sending.append(asyncio.create_task(send(number)))
+            for error in await asyncio.gather(*sending, return_exceptions=True):
+                if error is not None:
+                    raise error
+            await asyncio.wait_for(reader, LATE_SECONDS)
+        except asyncio.CancelledError:
+            _say_stopped(len(received))
+            raise
+        except TimeoutError:
+            raise Refused(f"only {len(received):,} of {count_text(records, 'record')} came back") from None
+        finally:
+            for task in (reader, *sending):
+                task.cancel()
     return acknowledged, received
 
 

@@ -10,12 +10,13 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from io import RawIOBase
 from typing import BinaryIO, Final
 
 import click
 
 from ottla.cli.formats import bytes_from_json
-from ottla.cli.options import bootstrap_option, cluster_settings, examples, parse_headers
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, parse_headers, producer_options
 from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, count_text, describe_error, run, say, say_error
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.errors import KafkaError, UnknownTopicOrPartition
@@ -66,26 +67,7 @@ class Row:
 @click.option("--null", metavar="TEXT", help="Values equal to TEXT are null (tombstones).")
 @click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects as `ottla consume --json` prints them.")
 @click.option("--whole", "is_whole", is_flag=True, help="Each FILE is one record.")
-@click.option(
-    "-z",
-    "--compression",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="none",
-    show_default=True,
-    help="How batches are compressed.",
-)
-@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited.")
-@click.option(
-    "--linger-ms",
-    type=click.FloatRange(min=0),
-    metavar="MS",
-    default=5.0,
-    show_default=True,
-    help="Wait for more records.",
-)
-@click.option(
-    "--batch-size", type=click.IntRange(min=1), default=65_536, show_default=True, metavar="BYTES", help="Size to fill."
-)
+@producer_options
 @click.option("-q", "--quiet", is_flag=True, help="Do not say count and rate.")
 @bootstrap_option
 def produce(
@@ -190,7 +172,7 @@ async def _send_all(
 async def _rows(file: str, where: str, shape: Shape) -> AsyncIterator[list[Row]]:
     with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
         if shape.is_whole:
-            yield [Row(shape.key, await asyncio.to_thread(stream.read), shape.headers)]
+            yield [Row(shape.key, b"".join([chunk async for chunk in read_chunks(stream)]), shape.headers)]
             return
         number = 0
         async for lines in read_lines(stream):
@@ -239,9 +221,21 @@ def _say_result(producer: Producer, seconds: float) -> None:
 
 
 async def read_lines(stream: BinaryIO) -> AsyncIterator[list[bytes]]:
-    """Yield lists of lines, without their ends, as soon as they can be read; a last line needs no end.
+    """Yield lists of lines, without their ends, as soon as they can be read; a last line needs no end."""
+    tail = b""
+    async for chunk in read_chunks(stream):
+        *lines, tail = (tail + chunk).split(b"\n")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if tail:
+        yield [tail.removesuffix(b"\r")]
 
-    Reading happens on a thread that dies with the process, since a read from a terminal cannot be called off.
+
+async def read_chunks(stream: BinaryIO) -> AsyncIterator[bytes]:
+    """Yield what can be read as soon as it can be.
+
+    Reading happens on a thread that dies with the process, since a read from a terminal cannot be called off. It reads
+    below Python's buffer: the thread would hold that one's lock, without which the interpreter cannot end.
     """
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes | Exception] = asyncio.Queue()
@@ -249,7 +243,7 @@ async def read_lines(stream: BinaryIO) -> AsyncIterator[list[bytes]]:
 
     def pump() -> None:
         try:
-            for chunk in _chunks(stream):
+            for chunk in _chunks(getattr(stream, "raw", stream)):
                 room.acquire()
                 loop.call_soon_threadsafe(chunks.put_nowait, chunk)
             loop.call_soon_threadsafe(chunks.put_nowait, b"")
@@ -259,19 +253,13 @@ async def read_lines(stream: BinaryIO) -> AsyncIterator[list[bytes]]:
             return  # the loop is gone, and with it whoever would read
 
     threading.Thread(target=pump, name="input", daemon=True).start()
-    tail = b""
     while chunk := await chunks.get():
         if isinstance(chunk, Exception):
             raise chunk
         room.release()
-        *lines, tail = (tail + chunk).split(b"\n")
-        if lines:
-            yield [line.removesuffix(b"\r") for line in lines]
-    if tail:
-        yield [tail.removesuffix(b"\r")]
+        yield chunk
 
 
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    read = getattr(stream, "read1", stream.read)
-    while chunk := read(CHUNK_BYTES):
+def _chunks(stream: RawIOBase | BinaryIO) -> Iterator[bytes]:
+    while chunk := stream.read(CHUNK_BYTES):
         yield chunk

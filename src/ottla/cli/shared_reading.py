@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ottla.cli.formats import Writer
@@ -15,6 +15,7 @@ from ottla.client.membership import RebalanceListener
 from ottla.model import TopicPartition
 
 COMMIT_SECONDS: Final = 1.0
+SHOWN_PLACES: Final = 20
 
 
 class SharedReading(RebalanceListener):
@@ -28,6 +29,7 @@ class SharedReading(RebalanceListener):
         self._is_quiet = is_quiet
         self._count = 0
         self._written: dict[TopicPartition, int] = {}
+        self._places: dict[TopicPartition, int | None] = {}
         self._committed_at = time.monotonic()
 
     async def run(self, topics: Sequence[str]) -> int:
@@ -38,7 +40,7 @@ class SharedReading(RebalanceListener):
                 await self._read()
             return DONE
         except asyncio.CancelledError:
-            say("")  # Ctrl-C: what comes next stands on a line of its own
+            say("\n" + where_it_was(self._count, self._places))
             raise
         finally:
             await self._commit(list(self._written))
@@ -55,7 +57,8 @@ class SharedReading(RebalanceListener):
             sys.stdout.buffer.flush()
             self._count += len(records)
             is_whole = len(records) == len(batch.records)
-            self._written[batch.partition] = batch.next_offset if is_whole else records[-1].offset + 1
+            place = batch.next_offset if is_whole else records[-1].offset + 1
+            self._written[batch.partition] = self._places[batch.partition] = place
         if time.monotonic() - self._committed_at >= COMMIT_SECONDS:
             await self._commit(list(self._written))
 
@@ -75,3 +78,10 @@ class SharedReading(RebalanceListener):
     async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
         for partition in partitions:
             self._written.pop(partition, None)
+
+
+def where_it_was(count: int, places: Mapping[TopicPartition, int | None]) -> str:
+    """Return what Ctrl-C makes a reading command say: how much it had, and where each partition would go on."""
+    shown = [f"{tp} at {'-' if offset is None else offset}" for tp, offset in sorted(places.items())]
+    text = ", ".join(shown[:SHOWN_PLACES]) + (" ..." if len(shown) > SHOWN_PLACES else "")
+    return f"stopped after {count_text(count, 'record')}" + (f": {text}" if text else "")
