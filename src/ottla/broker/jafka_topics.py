@@ -34,7 +34,7 @@ from ottla.records.jafka import ProducedSet, build_set
 from ottla.records.reading import RecordReader, split_readable
 
 STEP_BYTES: Final = 1024 * 1024
-STEPS_AT_ONCE: Final = 8
+AT_ONCE_BYTES: Final = 8 * STEP_BYTES
 """How much of a Kafka log is converted before a question is answered; the next question goes on."""
 BATCH_OVERHEAD_BYTES: Final = 4096
 
@@ -203,12 +203,16 @@ class JafkaTopics:
 
     def _catch_up(self, partition: Partition, log: ByteLog) -> None:
         """Convert what came to the Kafka log from elsewhere, as far as consumers may see it."""
-        for _ in range(STEPS_AT_ONCE):
+        left_bytes = AT_ONCE_BYTES
+        while left_bytes > 0:
             offsets = partition.offsets()
             position = max(log.next_kafka_offset, offsets.log_start_offset)
             if position >= offsets.high_watermark:
                 break
             read = partition.read(position, STEP_BYTES, IsolationLevel.READ_UNCOMMITTED, at_least_one_batch=True)
+            if not read.size_bytes:
+                break
+            left_bytes -= read.size_bytes
             batches, end = split_readable(take_bytes(read), with_legacy=True)
             reader = RecordReader(batches, position, end=end, limit=offsets.high_watermark)
             payloads: list[bytes] = []

@@ -399,6 +399,53 @@ def test_offsets_stay_what_they_are_over_a_restart(tmp_path: Path) -> None:
     asyncio.run(after())
 
 
+def test_offsets_stay_what_they_are_when_kafkas_log_is_compacted_and_retained(tmp_path: Path) -> None:
+    """Compaction takes records away that Jafka's clients have seen; what they see, and where, is left alone."""
+    settings = {**SETTINGS, "log.dirs": str(tmp_path / "data"), "log.cleaner.backoff.ms": "1000"}
+    configs = {"cleanup.policy": "compact,delete", "internal.segment.bytes": "200", "min.cleanable.dirty.ratio": "0.01"}
+    values = [b"%02d" % number for number in range(30)]
+    expected = b"".join(message(value) for value in values)
+
+    async def until(is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(SECONDS):
+            while not is_so():
+                await asyncio.sleep(0.01)
+
+    async def seen(running: RunningBroker) -> bytes:
+        client = await Client.connect(running)
+        answer = await client.ask(fetch("k", 0, 0, 100_000))
+        assert await client.ask(offsets("k", 0, -1)) == f"{22:08x}{0:04x}{2:08x}{12 * len(values):016x}{0:016x}"
+        client.close()
+        return bytes.fromhex(answer or "")[6:]
+
+    async def compact(clock: ManualClock) -> None:
+        async with running_broker(settings, clock=clock) as running:
+            running.broker.metadata.create_topics([NewTopic("k", 1, configs=list(configs.items()))])
+            for value in values:
+                kafka_append(running, "k", value)
+            assert await seen(running) == expected
+            running.advance(2)
+            await until(lambda: len(kafka_values(running, "k", 0)) < 10)
+            assert await seen(running) == expected
+        async with running_broker(settings, clock=clock) as running:
+            assert await seen(running) == expected
+            running.advance(8 * 86_400)  # older than retention.ms
+
+            def is_gone() -> bool:
+                running.advance(300)  # retention waits for compaction
+                return running.broker.partition("k", 0).offsets().log_start_offset == len(values)
+
+            await until(is_gone)
+            client = await Client.connect(running)
+            kafka_append(running, "k", b"new")
+            assert await client.ask(produce("k", 0, message(b"no key"))) is CLOSED  # which compaction needs
+            client = await Client.connect(running)
+            assert await client.ask(fetch("k", 0, 12 * len(values))) == f"{15:08x}{0:04x}" + message(b"new").hex()
+            client.close()
+
+    asyncio.run(compact(ManualClock(wall_ms=1 << 41)))
+
+
 # ---- flushes
 
 
