@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -17,6 +20,7 @@ from ottla.cli.main import main
 from ottla.testing.cluster import broker_in_thread
 
 DEAD = "127.0.0.1:1"
+DIRECTORIES = Path(__file__).parents[1] / "golden" / "directories"
 
 
 class Result(NamedTuple):
@@ -281,6 +285,27 @@ def test_an_interrupt_says_where_it_was(ottla: Ottla, address: str) -> None:
         _, err = process.communicate(timeout=10)
         assert process.returncode == 130
         assert err.strip() == b"stopped after 1 record: live-0 at 1"
+
+
+@pytest.mark.parametrize("isolation", [(), ("--committed",)])
+def test_reading_to_the_end_ends_where_only_the_ends_of_transactions_are_left(
+    tmp_path: Path, isolation: tuple[str, ...]
+) -> None:
+    """Nothing that a consumer gets stands between the last records and the end of these partitions."""
+    with tarfile.open(DIRECTORIES / "transactions.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="fully_trusted")
+    with gzip.open(DIRECTORIES / "transactions.json.gz", "rt") as file:
+        partitions = json.load(file)["topics"]["pay"]["partitions"]
+    seen = "read_committed_offsets" if isolation else "records"
+    expected = sum(len(partition[seen]) for partition in partitions.values())
+    settings = {"log.dirs": str(tmp_path / "kafka-logs"), "log.retention.ms": "-1"}
+    words = ("consume", "pay", "-u", "end", "-q", "--format", r"%p\n", *isolation)
+    with broker_in_thread(settings) as running, start(*words, "-b", running.address) as process:
+        try:
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (len(out.splitlines()), err, process.returncode) == (expected, b"", 0)
 
 
 def test_help_imports_nothing_heavy() -> None:
