@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ottla.broker.administration import Administration
 from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSessions
 from ottla.broker.fetching import Fetching, FetchPlan, Reply
-from ottla.broker.groups.coordinator import GroupCoordinator
-from ottla.broker.groups.rebalance import GroupServices
 from ottla.broker.loggers import alter_logger_resources
 from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration
 from ottla.broker.metadata.controller import MetadataController
@@ -41,6 +39,10 @@ from ottla.errors import (
     UnknownTopicOrPartition,
 )
 from ottla.model import OFFSETS_TOPIC, ZERO_TOPIC_ID, IsolationLevel, TopicId, TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.broker.administration import Administration
+    from ottla.broker.groups.coordinator import GroupCoordinator
 
 _log = logging.getLogger(__name__)
 
@@ -83,9 +85,11 @@ class Broker:
             partial(Random().randint, 1, MAX_SESSION_ID),
             slots=self.config.integer("max.incremental.fetch.session.cache.slots"),
         )
-        self.administration = Administration(metadata, log)
+        self._administration: Administration | None = None
+        self._groups: GroupCoordinator | None = None
         self.telemetry = Telemetry(clock, lambda: uuid4().bytes)
         self._log = log
+        self._state = state
         self._fetch_max_bytes = self.config.fetch_max_bytes
         self.acknowledges_at_once = not self.config.flushes_before_ack
         """True when an append is all that acks=all asks for (ottla.flush.policy=os)."""
@@ -93,14 +97,34 @@ class Broker:
         self._topics_by_id: dict[TopicId, Topic] = {}
         self._purgatory: Purgatory[TopicPartition] = Purgatory(timers)
         self._fetching = Fetching(membership.node_id, self._partition_of, self._purgatory, clock)
-        self.groups = GroupCoordinator(
-            store=state,
-            services=GroupServices(timers, clock, metadata.settings, new_uuid=lambda: str(uuid4())),
-            metadata=metadata.view,
-            lead=self._lead,
-        )
         log.on_advance(self._purgatory.wake)
         metadata.listen(self)
+
+    # -- rooms that are opened when they are first entered: importing them is a large part of a start ---------------
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """Groups of consumers and what they have committed."""
+        if self._groups is None:
+            from ottla.broker.groups.coordinator import GroupCoordinator
+            from ottla.broker.groups.rebalance import GroupServices
+
+            self._groups = GroupCoordinator(
+                store=self._state,
+                services=GroupServices(self.timers, self.clock, self.metadata.settings, new_uuid=lambda: str(uuid4())),
+                metadata=self.metadata.view,
+                lead=self._lead,
+            )
+        return self._groups
+
+    @property
+    def administration(self) -> Administration:
+        """What administrators ask for besides topics and settings."""
+        if self._administration is None:
+            from ottla.broker.administration import Administration
+
+            self._administration = Administration(self.metadata, self._log)
+        return self._administration
 
     # -- who we are -----------------------------------------------------------------------------------------------
 
@@ -198,8 +222,8 @@ class Broker:
             self._remove_topic(image)
         for image in created:
             self._add_topic(image, frozenset())
-        if created or deleted:
-            self.groups.on_topics_changed(are_new=bool(created))
+        if self._groups is not None and (created or deleted):
+            self._groups.on_topics_changed(are_new=bool(created))
         self._tell_groups([image.name for image in deleted])
         for image in reconfigured:
             topic = self._topics.get(image.name)
@@ -248,10 +272,11 @@ class Broker:
         return self.metadata.auto_create_topics([OFFSETS_TOPIC]).ticket
 
     def _tell_groups(self, deleted: Sequence[str]) -> None:
-        if OFFSETS_TOPIC in deleted:
-            self.groups.close()
-        elif deleted:
-            self.groups.forget_topics(deleted)
+        if self._groups is not None:
+            if OFFSETS_TOPIC in deleted:
+                self._groups.close()
+            elif deleted:
+                self._groups.forget_topics(deleted)
         self.load_groups()
 
     # -- records --------------------------------------------------------------------------------------------------

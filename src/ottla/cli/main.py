@@ -6,6 +6,7 @@ heavy is imported.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(words: list[str]) -> int:
     if words[:1] == ["serve"]:
+        gc.disable()  # until the broker is ready: a start makes much and leaves little behind
         from ottla.cli.serve import main as serve
 
         return serve(words[1:])

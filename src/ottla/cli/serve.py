@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -118,6 +119,8 @@ async def _serve(config: BrokerConfig) -> int:
         await server.start()
     except StartError as error:
         return _complain(str(error), EXIT_FAILED)
+    gc.freeze()  # what a start made stays as long as the process: no collection need look at it again
+    gc.enable()
     print(f"ottla ready on {server.address}", flush=True)
     await stopped.wait()
     _log.info("stopping")
