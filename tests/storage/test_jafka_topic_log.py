@@ -218,6 +218,24 @@ def test_a_segment_whose_end_could_not_be_noted_goes_all_the_same(tmp_path: Path
     assert log.offsets() == LogOffsets(9, 9, 9, 9)
 
 
+def test_segments_that_somebody_else_removed_leave_the_numbers_of_the_others_alone(tmp_path: Path) -> None:
+    log = open_topic_log(tmp_path, JafkaLogSettings(file_size_bytes=40_000, flush_messages=1))
+    fill(log, 1000)
+    log.close()
+    starts = list(segments(tmp_path))
+    (tmp_path / f"{starts[0]:020d}.jafka").unlink()
+    assert numbers(open_topic_log(tmp_path)) == list(range(starts[1] // 100, 1000))
+    path = tmp_path / "jafka.positions"
+    whole = path.read_bytes()
+    entries = [whole[at : at + 24] for at in range(0, len(whole), 24)]
+    exact = starts[2].to_bytes(8, "big")
+    path.write_bytes(b"".join(entry for entry in entries if not entry.startswith(exact)))
+    (tmp_path / f"{starts[1]:020d}.jafka").unlink()
+    assert numbers(open_topic_log(tmp_path)) == list(range(starts[2] // 100, 1000))
+    path.write_bytes(entries[0])  # nothing is known of what is left: numbers do at least not fall
+    assert open_topic_log(tmp_path).log_start_offset == starts[1] // 100
+
+
 def test_records_are_deleted_by_number(tmp_path: Path) -> None:
     log = open_topic_log(tmp_path, SMALL)
     fill(log, 10)

@@ -100,21 +100,27 @@ class JafkaTopicSettings:
 
 def take_over(metadata: MetadataController, logs: Sequence[TopicPartition]) -> None:
     """Make topics of logs that Jafka's own server left. Raises `KafkaError`, before any is made, if one cannot be."""
-    config = metadata.settings.values
-    settings = JafkaTopicSettings.from_config(config)
+    settings = JafkaTopicSettings.from_config(metadata.settings.values)
     counts: dict[str, int] = {}
     for log in logs:
-        least = settings.partition_counts.get(log.topic, config.num_partitions)
-        counts[log.topic] = max(counts.get(log.topic, least), log.partition + 1)
-    new = [settings.new_topic(name, count) for name, count in counts.items() if metadata.view.topic(name) is None]
-    for name in counts:
+        counts[log.topic] = max(counts.get(log.topic, 0), log.partition + 1)
+    new: list[NewTopic] = []
+    grown: list[GrownTopic] = []
+    for name, count in counts.items():
         known = metadata.view.topic(name)
-        if known is not None and known.configs.get(FORMAT) != JAFKA_FORMAT:
+        if known is None:
+            least = settings.partition_counts.get(name, metadata.settings.values.num_partitions)
+            new.append(settings.new_topic(name, max(count, least)))
+        elif known.configs.get(FORMAT) != JAFKA_FORMAT:
             raise TopicAlreadyExists(f"there is a log of Jafka's for the topic {name}, which is in Kafka's format")
+        elif count > len(known.partitions):
+            grown.append(GrownTopic(name, count))
     for is_trial in (True, False):
-        for made in metadata.create_topics(new, validate_only=is_trial).answer.values():
-            if isinstance(made, KafkaError):
-                raise type(made)(f"a log of Jafka's cannot be taken over: {made}")
+        made = metadata.create_topics(new, validate_only=is_trial).answer
+        more = metadata.create_partitions(grown, validate_only=is_trial).answer
+        for result in (*made.values(), *more.values()):
+            if isinstance(result, KafkaError):
+                raise type(result)(f"a log of Jafka's cannot be taken over: {result}")
 
 
 class JafkaTopics:

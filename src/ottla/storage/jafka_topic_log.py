@@ -97,6 +97,8 @@ class JafkaTopicLog(JafkaLog):
             self._positions.append(Flushed(first.start, 0, self._host.filesystem.modified_ms(first.path)))
         if self._positions[0].position > last.end:
             raise KafkaStorageError(f"{last.path} ends at {last.end}, and the log starts behind it")
+        if self._positions[0].position < first.start:
+            self._positions.begin_at(self._find_start(first))
         self._positions.cut(last.end if self._is_clean else last.start)
         known = self._positions.last
         for segment in self._segments:
@@ -105,6 +107,14 @@ class JafkaTopicLog(JafkaLog):
         if not self._is_clean and self._host.syncs_appends:
             last.file.get().sync()
         return known
+
+    def _find_start(self, first: JafkaSegment) -> Flushed:
+        """Return where a log starts whose oldest segments were removed by somebody else: Jafka's own server, say."""
+        known = self._positions.reaching(first.start)
+        if known is None:
+            return self._positions.last._replace(position=first.start)
+        count = sum(len(values) for _, values in self._messages(first, first.start, known.position))
+        return Flushed(first.start, known.kafka_offset - count, known.time_ms)
 
     def _count_from(self, known: Flushed, segment: JafkaSegment) -> Flushed:
         """Count the records of a segment behind what is known, noting where they stand; returns its end."""

@@ -102,10 +102,15 @@ def test_a_log_of_jafkas_that_is_put_into_a_directory_of_ours_becomes_a_topic(di
         assert kafka_values(running, "with-dash", 0) == [b"dash"]
         running.broker.metadata.create_topics([NewTopic("t", 1)])
 
+    async def grown(running: RunningBroker) -> None:
+        assert kafka_values(running, "with-dash", 2) == ["Käse".encode()]
+
     serve(ours, nothing)
     for number in (0, 1):
         (directory / f"with-dash-{number}").rename(ours / f"with-dash-{number}")
     serve(ours, found)
+    (directory / "wide-2").rename(ours / "with-dash-2")
+    serve(ours, grown)
     (directory / "t-1").rename(ours / "t-1")
     with pytest.raises(StartError, match="topic t, which is in Kafka's format"):
         serve(ours, found)
