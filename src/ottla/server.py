@@ -41,13 +41,13 @@ from ottla.engine import StateRecord
 from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import TopicId, TopicPartition, format_uuid
 from ottla.storage.checkpoints import CorruptCheckpoint
-from ottla.storage.directory import DirectoryError, MetaProperties, check_known
+from ottla.storage.directory import META_PROPERTIES, DirectoryError, MetaProperties, check_known
 from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_log import MetadataLog, find_metadata_directory, metadata_log_config
 from ottla.storage.metadata_snapshots import ControlBodies
 from ottla.storage.quorum_state import CorruptQuorumState
-from ottla.storage.state_store import LocalStateStore
+from ottla.storage.state_store import LocalStateStore, ReadOnlyStateStore
 
 DRAIN_SECONDS: Final = 2.0
 METADATA_FORMAT_LEVEL: Final = 33
@@ -74,10 +74,19 @@ class Server:
     """One broker with its listeners. `start` and `stop` are called once each, on the loop that it lives on."""
 
     def __init__(
-        self, config: BrokerConfig, *, clock: Clock | None = None, filesystem: FileSystem | None = None
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        filesystem: FileSystem | None = None,
+        is_read_only: bool = False,
     ) -> None:
+        """With `is_read_only` the log directories are served as they are and not changed in any way."""
         self.config = config
         self.clock: Clock = clock if clock is not None else SystemClock()
+        self._is_read_only = is_read_only
+        if is_read_only:
+            filesystem = _overlay(self.clock)
         self.listeners: list[Listener] = []
         self._filesystem: FileSystem = filesystem if filesystem is not None else LocalFileSystem()
         loop = asyncio.get_running_loop()
@@ -135,13 +144,15 @@ class Server:
         self._metadata.begin()
         if self._log.has_unchecked:
             await asyncio.to_thread(self._log.recover, self._log_config)
+        stored = LocalStateStore(self._log, self.clock)
         self._broker = Broker(
             log=self._log,
-            state=LocalStateStore(self._log, self.clock),
+            state=ReadOnlyStateStore(stored, self._offload) if self._is_read_only else stored,
             metadata=self._metadata,
             membership=self._membership,
             timers=self.timers,
             clock=self.clock,
+            is_read_only=self._is_read_only,
         )
         self._metadata.settings.watch(self._follow_settings)
         await self._bind(self._broker)
@@ -151,7 +162,8 @@ class Server:
         self._metadata.watch_snapshot_age(self.timers, self.clock)
         self._broker.load_topics()
         self._broker.load_groups()
-        self._log.start_housekeeping(self.timers, self.config)
+        if not self._is_read_only:  # nothing is compacted, and nothing goes, however old it is
+            self._log.start_housekeeping(self.timers, self.config)
 
     def _take_over(self, logs: Sequence[TopicPartition]) -> None:
         from ottla.broker.jafka_topics import take_over  # once in a directory's life
@@ -189,6 +201,8 @@ class Server:
         cluster_id = known.cluster_id if known is not None else format_uuid(_random_uuid())
         for directory in directories:
             if directory.meta is None:
+                if self._is_read_only:
+                    raise StartError(f"{directory.path} has no {META_PROPERTIES}: there is nothing to serve read-only")
                 directory.format(MetaProperties(cluster_id, self.config.node_id, _random_uuid()))
         meta = directories[0].meta
         assert meta is not None
@@ -207,6 +221,8 @@ class Server:
             control=ControlBodies(leader_change_body(node_id), snapshot_header_body, snapshot_footer_body()),
         )
         if not store.is_formatted:
+            if self._is_read_only:
+                raise StartError(f"{directory.path} has no metadata log: there is nothing to serve read-only")
             if self._log.count_logs_of_topics():
                 raise StartError(f"{directory.path} has partitions, but the metadata log that knows them is gone")
             directory_id = directory.meta.directory_id if directory.meta is not None else None
@@ -282,7 +298,10 @@ class Server:
             listener.stop_accepting()
         await asyncio.gather(*(listener.drain(drain_seconds) for listener in self.listeners))
         await self._flushes_done()
-        self._log.close(self._metadata.broker_epoch if self._metadata is not None else -1)
+        if self._is_read_only:
+            self._release()
+        else:
+            self._log.close(self._metadata.broker_epoch if self._metadata is not None else -1)
         self.timers.close()
         self._offload.close()
 
@@ -296,10 +315,20 @@ class Server:
         """Let go of what a failed start had opened. Without clean-shutdown files the next start checks the logs."""
         for listener in self.listeners:
             listener.stop_accepting()
-        for directory in self._log.every_directory:
-            directory.release()
+        self._release()
         self.timers.close()
         self._offload.close()
+
+    def _release(self) -> None:
+        for directory in self._log.every_directory:
+            directory.release()
+
+
+def _overlay(clock: Clock) -> FileSystem:
+    from ottla.storage.overlay import OverlayFileSystem  # few brokers write nothing
+    from ottla.storage.read_only_files import ReadOnlyFiles
+
+    return OverlayFileSystem(ReadOnlyFiles(), clock)
 
 
 def _random_uuid() -> bytes:

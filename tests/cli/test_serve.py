@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.serve import main, read_config
+from ottla.cli.serve import main, read_config, serve_parser
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_a_properties_file_is_read_in_either_encoding(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "server.properties"
     file.write_bytes("broker.rack=Köln\n".encode(encoding))
-    assert read_config([str(file)]).rack == "Köln"
+    assert read_config(serve_parser().parse_args([str(file)])).rack == "Köln"
 
 
 def test_flags_win_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=3\nlog.dirs=/elsewhere\n")
-    config = read_config([str(file), "--data", str(tmp_path), "-o", "num.partitions=5"])
+    config = read_config(serve_parser().parse_args([str(file), "--data", str(tmp_path), "-o", "num.partitions=5"]))
     assert (config.num_partitions, config.log_dirs) == (5, (str(tmp_path),))
 
 

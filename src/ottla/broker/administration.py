@@ -17,6 +17,7 @@ from ottla.broker.metadata.quorum import QuorumImage
 from ottla.broker.metadata.reassign_partitions import Reassignment, ReassignmentAnswer
 from ottla.broker.metadata.unregister import decide_unregister_broker, decide_unregister_controller
 from ottla.broker.metadata.update_features import FeatureUpdate, decide_update_features
+from ottla.broker.read_only import refuse_change
 from ottla.engine import ActiveProducer, LogDirectoryFacts, RecordLog
 from ottla.errors import KafkaStorageError, LogDirNotFound, UnknownTopicOrPartition
 from ottla.model import TopicPartition
@@ -105,6 +106,8 @@ class Administration:
 
         A log stays where it was made: asking for another directory raises `KafkaStorageError`.
         """
+        if self._metadata.is_read_only:
+            raise refuse_change()
         directories = self._log.describe_directories()
         if path not in (directory.path for directory in directories):
             raise LogDirNotFound(f"{path} is no log directory of this broker.")

@@ -26,6 +26,7 @@ from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
+from ottla.broker.read_only import refuse_change
 from ottla.broker.telemetry import Telemetry
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
@@ -75,8 +76,12 @@ class Broker:
         membership: Membership,
         timers: Timers,
         clock: Clock,
+        is_read_only: bool = False,
     ) -> None:
+        """With `is_read_only` whatever would change what is stored is refused with `PolicyViolation`."""
         self.metadata = metadata
+        metadata.is_read_only = is_read_only
+        self._is_read_only = is_read_only
         self.membership = membership
         self.clock = clock
         self.timers = timers
@@ -114,6 +119,7 @@ class Broker:
                 services=GroupServices(self.timers, self.clock, self.metadata.settings, new_uuid=lambda: str(uuid4())),
                 metadata=self.metadata.view,
                 lead=self._lead,
+                is_read_only=self._is_read_only,
             )
         return self._groups
 
@@ -269,7 +275,7 @@ class Broker:
         """Make the topic that groups live in where it is not there yet; it lasts once the ticket is durable."""
         if OFFSETS_TOPIC in self._topics:
             return None
-        return self.metadata.auto_create_topics([OFFSETS_TOPIC]).ticket
+        return self.metadata.create_internal_topic(OFFSETS_TOPIC).ticket
 
     def _tell_groups(self, deleted: Sequence[str]) -> None:
         if self._groups is not None:
@@ -278,6 +284,11 @@ class Broker:
             elif deleted:
                 self._groups.forget_topics(deleted)
         self.load_groups()
+
+    def check_writable(self) -> None:
+        """Raise `PolicyViolation` where data is only served."""
+        if self._is_read_only:
+            raise refuse_change()
 
     # -- records --------------------------------------------------------------------------------------------------
 
@@ -291,7 +302,11 @@ class Broker:
         return partition.append(records, self.clock.wall_ms(), is_zstd_allowed=is_zstd_allowed)
 
     def _prepare_first_append(self, partition: Partition) -> None:
-        """Record the epoch in which it is written, and make the log if the disk did not let us when it was due."""
+        """Record the epoch in which it is written, and make the log if the disk did not let us when it was due.
+
+        Where nothing is written no epoch ever is, so that this is where every append ends: it raises `PolicyViolation`.
+        """
+        self.check_writable()
         topic_partition, topic_id = partition.topic_partition, partition.topic_id
         if not self._log.contains(topic_partition):
             self._log.create(topic_partition, topic_id, partition.config)
@@ -301,7 +316,7 @@ class Broker:
     def _lead(self, shard: Shard) -> int:
         """The leader epoch of a state shard's partition, recorded now if it is not yet."""
         partition = self.partition(shard.topic, shard.partition)
-        if not partition.is_epoch_written:
+        if not partition.is_epoch_written and not self._is_read_only:
             self._prepare_first_append(partition)
         return partition.leader_epoch
 
@@ -317,6 +332,7 @@ class Broker:
         Raises `InvalidTopicException` for internal topics, and as `partition` and `Partition.delete_records`.
         """
         partition = self.partition(topic, number)
+        self.check_writable()
         if topic in INTERNAL_TOPICS:
             raise InvalidTopicException(f"records of {topic} are the broker's own")
         log_start_offset = partition.delete_records(before_offset)

@@ -172,6 +172,7 @@ class JafkaTopics:
         """
         if not produced.data:
             return
+        self.broker.check_writable()
         log = self.log(partition)
         if partition.config.is_jafka:
             log.append(produced.data, len(produced.payloads), log.next_kafka_offset + len(produced.payloads))

@@ -1,11 +1,13 @@
 """`ottla serve`: run a broker until it is told to stop.
 
     ottla serve [server.properties] [--data DIR] [--listen HOST:PORT] [-o key=value]...
+    ottla serve --read-only DIR [server.properties] [--listen HOST:PORT] [-o key=value]...
 
 Settings are Kafka's own. Flags win over the file, the file over the environment (`KAFKA_LOG_DIRS` and the like).
 Standard output gets one line, `ottla ready on HOST:PORT`, once a client would be served; everything else goes to
 standard error. SIGTERM and SIGINT stop the broker in order; the second one stops it at once, without the
-clean-shutdown file.
+clean-shutdown file. With `--read-only` a directory is served as it is, ours, Kafka's or a copy of either, under the
+node id that it has, and nothing in it is changed.
 
 Start-up is measured in milliseconds: nothing is imported here that a broker does not need.
 """
@@ -30,6 +32,7 @@ EXIT_USAGE: Final = 2
 EXIT_FAILED: Final = 1
 EXIT_SECOND_SIGNAL: Final = 130
 
+NEW_NODE: Final = "1"
 FEW_DESCRIPTORS: Final = 4096
 """Below it a start says so: each connection takes one, and each busy partition one or two."""
 
@@ -37,6 +40,7 @@ EXAMPLES: Final = """\
 Examples:
   ottla serve
   ottla serve server.properties --data /var/lib/ottla --listen 0.0.0.0:9092
+  ottla serve --read-only /backup/kafka-logs
   ottla serve --listen 127.0.0.1:0 -o log.retention.hours=24 -o ottla.flush.policy=os
 """
 
@@ -49,28 +53,43 @@ def main(arguments: Sequence[str]) -> int:
     handler.setFormatter(LogLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     try:
-        config = read_config(arguments)
+        options = serve_parser().parse_args(arguments)
+        config = read_config(options)
     except (ConfigError, OSError) as error:
         return _complain(str(error), EXIT_USAGE)
     for warning in config.warnings:
         _log.warning(warning)
-    return _run_loop(lambda: _serve(config))
+    return _run_loop(lambda: _serve(config, is_read_only=options.read_only is not None))
 
 
-def read_config(arguments: Sequence[str]) -> BrokerConfig:
+def read_config(options: argparse.Namespace) -> BrokerConfig:
     """Return the configuration that command line, file and environment give. Raises `ConfigError`, `OSError`."""
-    parser = serve_parser()
-    options = parser.parse_args(arguments)
     properties = environment_properties(os.environ)
     if options.properties is not None:
         with open(options.properties, "rb") as file:
             properties.update(decode_properties(file.read()))
     if options.data is not None:
         properties["log.dirs"] = options.data
+    if options.read_only is not None:
+        properties["log.dirs"] = options.read_only
+        if not {"node.id", "broker.id"} & properties.keys():
+            properties["node.id"] = _node_that_left(options.read_only)
     if options.listen is not None:
         properties["listeners"] = f"PLAINTEXT://{options.listen}"
     properties.update(parse_overrides(options.override))
     return BrokerConfig.from_properties(properties)
+
+
+def _node_that_left(directories: str) -> str:
+    """The node id that the first of these directories belongs to; that of a new broker where it says none."""
+    from ottla.storage.directory import META_PROPERTIES
+
+    path = os.path.join(directories.split(",", maxsplit=1)[0].strip(), META_PROPERTIES)
+    try:
+        with open(path, "rb") as file:
+            return decode_properties(file.read()).get("node.id", NEW_NODE)
+    except OSError:  # the start says what is wrong with it
+        return NEW_NODE
 
 
 class _Parser(argparse.ArgumentParser):
@@ -91,6 +110,9 @@ def serve_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("properties", nargs="?", metavar="server.properties", help="settings, with Kafka's own keys")
     parser.add_argument("--data", metavar="DIR", help="where to keep data (log.dirs); ./ottla-data by default")
+    parser.add_argument(
+        "--read-only", metavar="DIR", help="serve what this directory has, and change nothing in it (several: DIR,DIR)"
+    )
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to listen (listeners); port 0 takes any free one")
     parser.add_argument(
         "-o", dest="override", action="append", default=[], metavar="KEY=VALUE", help="one setting, as in the file"
@@ -106,15 +128,17 @@ def _run_loop(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
     return uvloop.run(serve())
 
 
-async def _serve(config: BrokerConfig) -> int:
+async def _serve(config: BrokerConfig, *, is_read_only: bool) -> int:
     from ottla.server import Server, StartError
     from ottla.storage.files import raise_descriptor_limit
 
     limit = raise_descriptor_limit()
     if limit < FEW_DESCRIPTORS:
         _log.warning("few files may be open at once; raise the limit (LimitNOFILE, ulimit -Hn)", extra={"limit": limit})
+    if is_read_only:
+        _log.info("serving read-only: what a start repairs, it repairs in memory", extra={"log.dirs": config.log_dirs})
     stopped = _stop_on_signals()
-    server = Server(config)
+    server = Server(config, is_read_only=is_read_only)
     try:
         await server.start()
     except StartError as error:

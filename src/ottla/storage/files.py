@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import resource
 import shutil
 from typing import Final, Protocol
 
 from mypy_extensions import mypyc_attr
+
+from ottla.storage.file_locks import take_lock
 
 _NEW_FILE_MODE: Final = 0o644
 _READ_ONLY_MODE: Final = 0o400
@@ -201,7 +202,7 @@ class LocalFile:
 
 
 class LocalLock:
-    """A `flock` on a file; the kernel drops it with the process."""
+    """A lock on a file, see `file_locks`; the kernel drops it with the process."""
 
     __slots__ = ("_descriptor",)
 
@@ -289,12 +290,10 @@ class LocalFileSystem:
 
     def lock(self, path: str) -> LocalLock | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _NEW_FILE_MODE)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return LocalLock(descriptor)
+        if take_lock(descriptor, is_shared=False):
+            return LocalLock(descriptor)
+        os.close(descriptor)
+        return None
 
     def descriptor_limit(self) -> int:
         return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

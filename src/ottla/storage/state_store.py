@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ottla.clock import Clock
-from ottla.engine import ReadLimit, ReadResult, Shard, StateBatch, StateRecord, Ticket
-from ottla.model import NO_PRODUCER_ID, AppendOrigin, TopicPartition
+from ottla.engine import Offload, ReadLimit, ReadResult, Shard, StateBatch, StateRecord, Ticket
+from ottla.model import NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP_MS, AppendOrigin, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
 from ottla.records.control import ControlType, marker_of
 from ottla.records.legacy import split_any
 from ottla.storage.manager import LogManager
-from ottla.storage.ticket import SegmentSpan
+from ottla.storage.ticket import LogTicket, SegmentSpan
 
 LOAD_BYTES = 1024 * 1024
 """How much is read at once while loading (Kafka's `offsets.load.buffer.size` is 5 MB)."""
@@ -80,6 +80,27 @@ class LocalStateStore:
 
     def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
         """Do nothing: a compacted topic is its own snapshot, which the log cleaner keeps small."""
+
+
+class ReadOnlyStateStore:
+    """The same for whoever writes nothing: what is decided is replayed as ever, and forgotten at the end."""
+
+    __slots__ = ("_offload", "_stored")
+
+    def __init__(self, stored: LocalStateStore, offload: Offload) -> None:
+        self._stored = stored
+        self._offload = offload
+
+    def load(self, shard: Shard) -> Iterator[StateBatch]:
+        """Yield what is stored. Raises as `LocalStateStore.load`."""
+        return self._stored.load(shard)
+
+    def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
+        """Return a ticket that is settled, of no place in the log."""
+        return LogTicket(self._offload, NO_OFFSET, NO_OFFSET, NO_TIMESTAMP_MS, NO_OFFSET, is_durable=True)
+
+    def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
+        """There is nothing to store."""
 
 
 def _take_bytes(result: ReadResult) -> bytes:

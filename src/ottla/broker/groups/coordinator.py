@@ -42,6 +42,7 @@ from ottla.broker.groups.requests import (
 )
 from ottla.broker.groups.shard import GroupShard, coordinator_error
 from ottla.broker.metadata.image import MetadataView
+from ottla.broker.read_only import refuse_change
 from ottla.engine import Shard, StateStore
 from ottla.errors import (
     GroupIdNotFound,
@@ -76,9 +77,19 @@ class GroupCoordinator:
     """Serves all groups of this broker. Runs on its loop; nothing waits, answers that must wait are called back."""
 
     def __init__(
-        self, *, store: StateStore, services: GroupServices, metadata: MetadataView, lead: Callable[[Shard], int]
+        self,
+        *,
+        store: StateStore,
+        services: GroupServices,
+        metadata: MetadataView,
+        lead: Callable[[Shard], int],
+        is_read_only: bool = False,
     ) -> None:
-        """`lead` returns the leader epoch of a shard's partition, recorded before the first append to it."""
+        """`lead` returns the leader epoch of a shard's partition, recorded before the first append to it.
+
+        With `is_read_only` there are groups as ever, but offsets are neither committed, deleted nor expired.
+        """
+        self._is_read_only = is_read_only
         self._store = store
         self._services = services
         self._settings = GroupSettings(metadata, services.settings)
@@ -103,7 +114,8 @@ class GroupCoordinator:
             for kind in kinds:
                 kind.shard.load()
         self._kinds = kinds
-        self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
+        if not self._is_read_only:
+            self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
 
     def close(self) -> None:
         """Send away who waits: the broker stops, or the topic is gone."""
@@ -252,6 +264,8 @@ class GroupCoordinator:
         Raises what concerns all of them: `GroupIdNotFound` for a member of a group that is not there, and what
         `Group.check_offset_commit` raises.
         """
+        if self._is_read_only:
+            raise refuse_change()
         commits = self._kind(group_id).offset_commits
         commits.commit(group_id, claim, offsets, reply, expire_timestamp_ms=expire_timestamp_ms)
 
@@ -285,6 +299,8 @@ class GroupCoordinator:
     ) -> None:
         """Forget offsets; the answer is in the order of `partitions`. Raises what concerns the whole group."""
         kind = self._kind_for_member(group_id)
+        if self._is_read_only:
+            raise refuse_change()
         kind.offset_commits.delete(self._get(group_id), partitions, reply)
 
     # -- groups as a whole ----------------------------------------------------------------------------------------
@@ -315,6 +331,8 @@ class GroupCoordinator:
             reply(InvalidGroupId())
             return
         try:
+            if self._is_read_only:
+                raise refuse_change()
             self._kind(group_id).offset_commits.delete_group(self._get(group_id), reply)
         except KafkaError as error:
             reply(error)

@@ -47,6 +47,7 @@ from ottla.broker.metadata.registration import (
 )
 from ottla.broker.metadata.snapshot_timer import SnapshotTimer
 from ottla.broker.metadata.state import MetadataState
+from ottla.broker.read_only import refuse_change
 from ottla.clock import Clock, Timers
 from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
@@ -126,6 +127,8 @@ class MetadataController:
         self._producer_ids = ProducerIds(self._next_producer_id_block)
         self._producer_ids_ticket: Ticket | None = None
         self._snapshot_timer: SnapshotTimer | None = None
+        self.is_read_only = False
+        """True once changes that clients ask for are refused; what the broker itself records is not."""
 
     @property
     def view(self) -> MetadataView:
@@ -210,18 +213,20 @@ class MetadataController:
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Committed[CreateTopicsAnswer]:
         """Create topics. Raises `PolicyViolation` for a request that is too large as a whole."""
+        return self.commit(self._decide_new_topics(topics), validate_only=validate_only)
+
+    def _decide_new_topics(self, topics: Sequence[NewTopic]) -> Decision[CreateTopicsAnswer]:
         settings = self.settings.values
         placement = TopicPlacement(
             settings.num_partitions, settings.default_replication_factor, self._identity.directory_id
         )
-        decision = decide_create_topics(
+        return decide_create_topics(
             self._state,
             topics,
             placement,
             check_configs=validate_topic_configs,
             new_topic_id=self._new_topic_id,
         )
-        return self.commit(decision, validate_only=validate_only)
 
     def auto_create_topics(self, names: Iterable[str]) -> Committed[CreateTopicsAnswer]:
         """Create topics that clients or coordinators miss, as the configuration says they are made. Never raises."""
@@ -230,6 +235,14 @@ class MetadataController:
             return self.create_topics(topics)
         except KafkaError as error:
             return Committed({topic.name: error for topic in topics}, None)
+
+    def create_internal_topic(self, name: str) -> Committed[CreateTopicsAnswer]:
+        """Create a topic of the broker's own. Never raises."""
+        decision = self._decide_new_topics([topic_to_create(name, self.settings.values)])
+        try:
+            return self._commit(decision)
+        except KafkaError as error:
+            return Committed({name: error}, None)
 
     def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
         """Return the settings that a new topic with these overrides has, and where they come from."""
@@ -260,6 +273,8 @@ class MetadataController:
         decision = decide_reassignments(
             self._state, reassignments, allow_replication_factor_change=allow_replication_factor_change
         )
+        if decision.records and self.is_read_only:
+            raise refuse_change()
         for record in decision.records:
             assert isinstance(record, PartitionChangeRecord), "replicas are changed partition by partition"
             self.write_leader_epoch(TopicId(record.topic_id), record.partition_id)
@@ -287,10 +302,18 @@ class MetadataController:
     # -- append and replay ----------------------------------------------------------------------------------------
 
     def commit(self, decision: Decision[AnswerT], *, validate_only: bool = False) -> Committed[AnswerT]:
-        """Append and replay what was decided on `view` just now, or with `validate_only` leave it at that."""
+        """Append and replay what was decided on `view` just now, or with `validate_only` leave it at that.
+
+        Raises `PolicyViolation` when there is something to append and nothing is written here.
+        """
         if validate_only or not decision.records:
             return Committed(decision.answer, None)
-        return Committed(decision.answer, self._append(decision.records))
+        if self.is_read_only:
+            raise refuse_change()
+        return self._commit(decision)
+
+    def _commit(self, decision: Decision[AnswerT]) -> Committed[AnswerT]:
+        return Committed(decision.answer, self._append(decision.records) if decision.records else None)
 
     def _append(self, records: Sequence[MetadataRecord]) -> Ticket:
         version = self._state.metadata_version
@@ -352,6 +375,6 @@ class MetadataController:
                 return topic_id
 
     def _next_producer_id_block(self) -> ProducerIdBlock:
-        committed = self.commit(decide_producer_id_block(self._state, broker_epoch=self._broker_epoch))
+        committed = self._commit(decide_producer_id_block(self._state, broker_epoch=self._broker_epoch))
         self._producer_ids_ticket = committed.ticket
         return committed.answer

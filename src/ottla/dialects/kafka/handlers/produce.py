@@ -32,6 +32,7 @@ from ottla.errors import (
     KafkaStorageError,
     MessageTooLarge,
     NotLeaderOrFollower,
+    PolicyViolation,
     RecordListTooLarge,
     RecordValidationFailed,
     TransactionAbortable,
@@ -228,7 +229,7 @@ def _last_of_each(topics: Sequence[TopicProduceData]) -> list[TopicProduceData]:
 def _refused(index: int, error: KafkaError, refusing: Partition | None) -> PartitionProduceResponse:
     """The row of a partition that took nothing; `refusing` when it was its log that did not take it.
 
-    Only errors of single records carry their texts to the client, as in Kafka.
+    Only errors of single records carry their texts to the client, as in Kafka, and that of a broker that takes none.
     """
     row = PartitionProduceResponse(index=index, error_code=error_code(error), base_offset=NO_OFFSET)
     if refusing is not None and not isinstance(error, WITHOUT_LOG_START):
@@ -239,6 +240,8 @@ def _refused(index: int, error: KafkaError, refusing: Partition | None) -> Parti
             BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=text)
             for batch_index, text in error.record_errors
         ]
+    elif isinstance(error, PolicyViolation):
+        row.error_message = error.message
     return row
 
 
