@@ -138,6 +138,14 @@ class ActiveProducer(NamedTuple):
     txn_first_offset: int
 
 
+class FutureLogFacts(NamedTuple):
+    """A copy that is to become a partition's log, and by how many offsets it is behind."""
+
+    partition: TopicPartition
+    size_bytes: int
+    offset_lag: int
+
+
 class LogDirectoryFacts(NamedTuple):
     """A place where logs are kept: how large it is, how much of that is free (-1: unknown), and whose logs it has."""
 
@@ -145,6 +153,8 @@ class LogDirectoryFacts(NamedTuple):
     total_bytes: int
     usable_bytes: int
     partitions: Sequence[TopicPartition]
+    futures: Sequence[FutureLogFacts] = ()
+    """What is moving to here."""
 
 
 class ReadLimit(NamedTuple):
@@ -222,6 +232,15 @@ class RecordLog(Protocol):
 
     def describe_directories(self) -> Sequence[LogDirectoryFacts]:
         """Where logs are kept. Raises nothing: what cannot be found out is -1."""
+
+    def keep_in(self, partition: TopicPartition, path: str) -> None:
+        """Have a log move to another place, in the background; one that is not there yet will be made there.
+
+        Raises `LogDirNotFound`, `InvalidTopicException` for a name too long to move, `KafkaStorageError`.
+        """
+
+    def on_moved(self, callback: Callable[[TopicPartition, bytes], None]) -> None:
+        """Call `callback` when a log has moved, with the id of the place where it is from then on."""
 
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         """Call `callback` on the owner's loop whenever a partition's high watermark or last stable offset moved."""

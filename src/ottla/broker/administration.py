@@ -19,7 +19,7 @@ from ottla.broker.metadata.unregister import decide_unregister_broker, decide_un
 from ottla.broker.metadata.update_features import FeatureUpdate, decide_update_features
 from ottla.broker.read_only import refuse_change
 from ottla.engine import ActiveProducer, LogDirectoryFacts, RecordLog
-from ottla.errors import KafkaStorageError, LogDirNotFound, UnknownTopicOrPartition
+from ottla.errors import ReplicaNotAvailable, UnknownTopicOrPartition
 from ottla.model import TopicPartition
 
 
@@ -102,16 +102,17 @@ class Administration:
         return self._log.producers(partition)
 
     def keep_log_in(self, path: str, partition: TopicPartition) -> None:
-        """Have a partition's log in a log directory. Raises `LogDirNotFound`, `UnknownTopicOrPartition`.
+        """Have a partition's log in a log directory: moved in the background, or made there once there is a topic.
 
-        A log stays where it was made: asking for another directory raises `KafkaStorageError`.
+        Raises `LogDirNotFound`, `UnknownTopicOrPartition`, `ReplicaNotAvailable` for a log that could not be made,
+        and as `RecordLog.keep_in`.
         """
         if self._metadata.is_read_only:
             raise refuse_change()
-        directories = self._log.describe_directories()
-        if path not in (directory.path for directory in directories):
-            raise LogDirNotFound(f"{path} is no log directory of this broker.")
-        if not self._log.contains(partition):
+        is_here = self._log.contains(partition)
+        self._log.keep_in(partition, path)
+        if not is_here:
+            topic = self._metadata.view.topic(partition.topic)
+            if topic is not None and topic.find_partition(partition.partition) is not None:
+                raise ReplicaNotAvailable(f"The log of {partition} is not here.")
             raise UnknownTopicOrPartition(f"There is no partition {partition}.")
-        if not any(directory.path == path and partition in directory.partitions for directory in directories):
-            raise KafkaStorageError("Logs are not moved to other directories while the broker runs.")

@@ -103,6 +103,7 @@ class Broker:
         self._purgatory: Purgatory[TopicPartition] = Purgatory(timers)
         self._fetching = Fetching(membership.node_id, self._partition_of, self._purgatory, clock)
         log.on_advance(self._purgatory.wake)
+        log.on_moved(self._note_moved)
         metadata.listen(self)
 
     # -- rooms that are opened when they are first entered: importing them is a large part of a start ---------------
@@ -270,6 +271,12 @@ class Broker:
             except (KafkaStorageError, UnknownTopicOrPartition):  # the topic is gone all the same
                 _log.exception("a log cannot be removed", extra={"partition": str(partition.topic_partition)})
             self._purgatory.wake(partition.topic_partition)
+
+    def _note_moved(self, partition: TopicPartition, directory_id: bytes) -> None:
+        try:
+            self.metadata.assign_directory(partition, directory_id)
+        except KafkaStorageError:  # it lies where it lies, whatever the metadata says of it
+            _log.exception("a log's directory is not recorded", extra={"partition": str(partition)})
 
     def create_offsets_topic(self) -> Ticket | None:
         """Make the topic that groups live in where it is not there yet; it lasts once the ticket is durable."""

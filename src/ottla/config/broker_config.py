@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ottla.config.broker_settings import BROKER_SETTINGS, LISTENER_PREFIX, broker_setting
+from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, LISTENER_PREFIX, broker_setting
 from ottla.config.jafka_properties import from_jafka, is_jafka
 from ottla.config.listeners import OTHER_DIALECTS, Listener, check_ports, parse_listeners, parse_protocol_map
 from ottla.config.setting import READ_ONLY, Scope
@@ -125,7 +125,7 @@ class BrokerConfig:
         """
         raw, values = dict(self.raw), dict(self._values)
         for name, text in changes.items():
-            setting = broker_setting(name)
+            setting = broker_setting(name) or DYNAMIC_ONLY_SETTINGS.get(name)
             if setting is None or (setting.update_mode is READ_ONLY and name == setting.name):
                 continue
             value = setting.parse_stored(text)
@@ -150,7 +150,8 @@ class BrokerConfig:
         """Return a setting's typed value: as set, else the default. Raises `KeyError` for a name that is no setting."""
         if name in self._values:
             return self._values[name]
-        return BROKER_SETTINGS[name].effective_default
+        setting = BROKER_SETTINGS.get(name) or DYNAMIC_ONLY_SETTINGS[name]
+        return setting.effective_default
 
     def integer(self, name: str) -> int:
         """`get` for a whole number. Raises `TypeError` where the setting is none or has no value."""

@@ -451,7 +451,7 @@ BROKER: Final[Mapping[str, str]] = {
     "remote.log.storage.manager.impl.prefix": "Prefix of the settings handed to that class. " + NO_TIERS,
     "remote.log.storage.system.enable": "Whether the broker has tiered storage. " + NO_TIERS,
     "replica.alter.log.dirs.io.max.bytes.per.second": (
-        "Bytes per second at which replicas move between data directories. " + ONE_REPLICA
+        "Bytes per second at which each replica moves between data directories (AlterReplicaLogDirs)."
     ),
     "replica.fetch.backoff.ms": "Milliseconds that a follower rests after a failed fetch. " + ONE_REPLICA,
     "replica.fetch.max.bytes": "Bytes per partition that a follower asks for. " + ONE_REPLICA,

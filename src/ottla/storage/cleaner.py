@@ -137,7 +137,12 @@ class Cleaner:
             self._begin(max(worthy, key=lambda one: one.ratio))
 
     def _is_free(self, log: PartitionLog) -> bool:
-        return log.failure is None and not log.is_compacting and log.partition not in self._uncleanable
+        return (
+            log.failure is None
+            and not log.is_compacting
+            and not log.is_moving
+            and log.partition not in self._uncleanable
+        )
 
     def _is_worthy(self, candidate: Candidate) -> bool:
         minimum = candidate.log.config.min_cleanable_dirty_ratio
@@ -189,9 +194,10 @@ class Cleaner:
             self._after_pause(current)
 
     def _is_wanted(self, current: _Pass) -> bool:
-        """False once the log is gone, failed, or not to be compacted any more, or the broker stops."""
+        """False once the log is gone, failed, on its way elsewhere, or not to be compacted, or the broker stops."""
         log = self._logs.find_opened(current.partition)
         is_alive = log is current.log and log.failure is None and not self._background.is_stopping
+        is_alive = is_alive and not current.log.is_moving
         return is_alive and COMPACT in current.log.config.cleanup_policy
 
     def _after_pause(self, current: _Pass) -> None:

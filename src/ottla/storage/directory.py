@@ -6,8 +6,8 @@
   `{"version":0,"brokerEpoch":N}`; an empty one counts too.
 * the offset checkpoints of its partitions, see `checkpoints`.
 
-Partition directories are named `topic-partition`; those that end in `-delete` wait for removal, those in `-stray` and
-`-future` are Kafka's and left alone.
+Partition directories are named `topic-partition`; those that end in `-delete` wait for removal, those in `-future`
+are copies that move to another log directory (`future_log`), those in `-stray` are left alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.errors import InvalidTopicException
 from ottla.model import METADATA_TOPIC, TopicPartition, format_uuid, parse_uuid
 from ottla.storage.checkpoints import (
     CLEANER_OFFSETS,
@@ -34,6 +35,7 @@ LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"
+FUTURE_SUFFIX: Final = "-future"
 JAFKA_SUFFIX: Final = ".jafka"
 JAFKA_CLEAN_SHUTDOWN: Final = ".jafka_cleanshutdown"
 
@@ -41,6 +43,7 @@ NO_BROKER_EPOCH: Final = -1
 _META_VERSION: Final = 1
 _MAX_NAME_BYTES: Final = 255
 _LEFT_ALONE: Final = re.compile(r".*-[0-9]+\.[0-9a-f]{32}-(?:delete|future|stray)|.*\.[0-9a-f]{32}-stray")
+_FUTURE_DIRECTORY: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-future")
 _PARTITION_DIRECTORY: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]+)")
 
 
@@ -148,6 +151,20 @@ class LogDirectory:
             if match["topic"] != METADATA_TOPIC:
                 found.append(TopicPartition(match["topic"], int(match["partition"])))
         return found
+
+    def future_path(self, partition: TopicPartition, unique: bytes) -> str:
+        """Return the name of a copy that is to become a log. Raises `InvalidTopicException` for long topics."""
+        name = f"{partition}.{unique.hex()}{FUTURE_SUFFIX}"
+        if len(name) > _MAX_NAME_BYTES:  # Kafka's rule and words, see KAFKA-4893
+            raise InvalidTopicException("The topic name is too long.")
+        return self._file(name)
+
+    def futures(self) -> dict[TopicPartition, str]:
+        """Return the paths of copies that are to become the partitions' logs."""
+        matches = [_FUTURE_DIRECTORY.fullmatch(name) for name in self._filesystem.list(self.path)]
+        return {
+            TopicPartition(match["topic"], int(match["partition"])): self._file(match[0]) for match in matches if match
+        }
 
     def is_from_jafka(self, name: str) -> bool:
         """Say whether a partition's directory was left by Jafka's own server, and nobody else has used it."""

@@ -47,6 +47,11 @@ class FlushWork:
             self.release()
             raise
 
+    @property
+    def uses_names(self) -> bool:
+        """True when it has files or directories to find by name."""
+        return bool(self._new_files or self._directories)
+
     def add_names(self, files: Sequence[str], directories: Sequence[str]) -> None:
         """Have files synced that are not open, and then the names in directories."""
         self._new_files += files

@@ -259,5 +259,11 @@ class JafkaLogs:
     def describe_directories(self) -> Sequence[LogDirectoryFacts]:
         return self._places.describe_directories()
 
+    def keep_in(self, partition: TopicPartition, path: str) -> None:
+        self._places.keep_in(partition, path)
+
+    def on_moved(self, callback: Callable[[TopicPartition, bytes], None]) -> None:
+        self._places.on_moved(callback)
+
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         self._places.on_advance(callback)

@@ -53,7 +53,7 @@ from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.open_files import OpenFiles, SegmentFile
 from ottla.storage.produced import ProducedAppend
 from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot
-from ottla.storage.segment import SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
+from ottla.storage.segment import LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.ticket import LogTicket, SegmentSpan
 from ottla.storage.timestamps import find_max_timestamp, find_timestamp
 
@@ -104,6 +104,7 @@ class PartitionLog:
         "flushed_offset",
         "high_watermark",
         "is_compacting",
+        "is_moving",
         "log_end_offset",
         "log_start_offset",
         "names",
@@ -148,6 +149,8 @@ class PartitionLog:
         """True while segments are being rewritten, so that nobody else takes them away."""
         self.on_synced: Callable[[int], None] | None = None
         """Told by the thread of each flush, before anybody else, up to where all is on disk. May raise `OSError`."""
+        self.is_moving = False
+        """True while the log is being copied to another directory, so that nobody rewrites segments."""
         self.unsynced_names: tuple[Sequence[str], Sequence[str]] | None = None
         """Files and directories of a log that was just created, for its first flush to sync."""
         self._host = host
@@ -395,7 +398,45 @@ class PartitionLog:
         path = f"{self.directory}/{format_offset(self.log_end_offset)}{SNAPSHOT_SUFFIX}"
         self._host.filesystem.write(path, encode_snapshot(self.producers))
 
+    # ---- moving
+
+    def move_to(self, directory: str) -> None:
+        """Go on in another directory, where all files stand as they are here; whoever reads keeps what was leased."""
+        for segment in self._segments:
+            old = segment.file
+            segment.take_directory(directory)
+            segment.file = SegmentFile(self._host.open_files, segment.path + LOG_SUFFIX)
+            old.retire()
+        self._take_directory(directory)
+        self._has_new_names = self._has_unsynced_epoch = True
+
+    def rename_to(self, directory: str) -> None:
+        """Take note that the log's directory was renamed."""
+        for segment in self._segments:
+            segment.take_directory(directory)
+        self._take_directory(directory)
+        self._has_new_names = True
+        self._host.schedule_flush(self)
+
+    def _take_directory(self, directory: str) -> None:
+        old, self.directory = self.directory, directory
+        self.names.give_up()
+        self.names = DirectoryNames()
+        self.epochs.path = directory + self.epochs.path[len(old) :]
+        self._unsynced_indexes = [directory + path[len(old) :] for path in self._unsynced_indexes]
+        if self.unsynced_names is not None:
+            files, directories = self.unsynced_names
+            self.unsynced_names = (
+                [directory + path[len(old) :] if path.startswith(f"{old}/") else path for path in files],
+                [directory if path == old else path for path in directories],
+            )
+
     # ---- flushing
+
+    @property
+    def flushing(self) -> FlushWork | None:
+        """The flush that is under way."""
+        return self._flushing
 
     @property
     def has_unflushed(self) -> bool:

@@ -34,7 +34,7 @@ from ottla.engine import (
     RecordLog,
     TimestampOffset,
 )
-from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
+from ottla.errors import KafkaStorageError, LogDirNotFound, UnknownTopicOrPartition
 from ottla.model import (
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
@@ -49,10 +49,7 @@ from ottla.model import (
 from ottla.storage.background import Background
 from ottla.storage.checkpointing import Checkpoint, Checkpointer
 from ottla.storage.checkpoints import (
-    HIGH_WATERMARKS,
-    LOG_START_OFFSETS,
     PARTITION_METADATA,
-    RECOVERY_POINTS,
     CorruptCheckpoint,
     format_partition_metadata,
     parse_partition_metadata,
@@ -71,10 +68,13 @@ from ottla.storage.discarded import DiscardedPartition, read_discarded
 from ottla.storage.files import FileSystem
 from ottla.storage.flush_work import Flushable
 from ottla.storage.flusher import Flusher
+from ottla.storage.future_log import FoundFuture, settle_futures
 from ottla.storage.host import LogHost
 from ottla.storage.housekeeping import Housekeeper
 from ottla.storage.log import PartitionLog
+from ottla.storage.moves import LogMoves
 from ottla.storage.open_files import OpenFiles
+from ottla.storage.place import Place, collect_checkpoints
 from ottla.storage.recoveries import run_recoveries
 from ottla.storage.recovery import LoadPoint, load_log, truncate_log
 from ottla.storage.segment import LOG_SUFFIX
@@ -93,37 +93,6 @@ RECOVERY_OPEN_FILES: Final = 16
 """Segment files that one log may have open while it is checked."""
 
 
-class _Place:
-    """Where a partition lies and what is known of it before its log is opened."""
-
-    __slots__ = (
-        "config",
-        "directory",
-        "has_old_segments",
-        "is_clean",
-        "is_from_jafka",
-        "is_looked_at",
-        "is_new",
-        "log_start_offset",
-        "recovery_point",
-        "topic_id",
-    )
-
-    def __init__(self, directory: LogDirectory, topic_id: TopicId, config: LogConfig) -> None:
-        self.directory = directory
-        self.topic_id = topic_id
-        self.config = config
-        self.is_clean = True
-        self.is_new = False
-        self.is_from_jafka = False
-        """True where Jafka's own server left the log, and no topic was made of it yet."""
-        self.is_looked_at = False
-        self.has_old_segments = False
-        """True when there was more than one segment at the start. Known once `is_looked_at`."""
-        self.recovery_point = 0
-        self.log_start_offset = 0
-
-
 class LogManager:
     """The local engine's `RecordLog`."""
 
@@ -135,13 +104,16 @@ class LogManager:
         "_directory_paths",
         "_expiration_ms",
         "_flusher",
+        "_futures",
         "_host",
         "_housekeeper",
         "_jafka",
         "_jafka_config",
         "_logs",
         "_metadata_path",
+        "_moves",
         "_places",
+        "_preferred",
         "_recovery_threads",
         "_sweeper",
         "_trash",
@@ -168,13 +140,17 @@ class LogManager:
         self._expiration_ms = config.integer("producer.id.expiration.ms")
         self._jafka: JafkaLogs | None = None
         self._jafka_config = config
-        self._places: dict[TopicPartition, _Place] = {}
+        self._places: dict[TopicPartition, Place] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._recovery_threads = config.integer("num.recovery.threads.per.data.dir")
         self._background = Background(offload)
         self._trash = Trash(clock)
         self._checkpointer = Checkpointer(self._collect_checkpoints, self._background)
         self._sweeper = Sweeper(self, self._host, self._background, self._trash)
+        self._moves = LogMoves(self, self._host, self._background, self._trash)
+        self._futures: list[FoundFuture] = []
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
+        """Where partitions shall be made that are not there yet."""
         self._housekeeper: Housekeeper | None = None
         self._cleaner: Cleaner | None = None
 
@@ -194,9 +170,12 @@ class LogManager:
         self._housekeeper = keeper
         self._trash.on_add = keeper.note_trash
         keeper.start(settings)
+        self._moves.start(timers, settings, self._futures)
+        self._futures = []
 
     def configure_housekeeping(self, settings: BrokerConfig) -> None:
-        """Use the cleaner's settings as they are now."""
+        """Use the settings of moves and of the cleaner as they are now."""
+        self._moves.configure(settings)
         if self._cleaner is not None and self._housekeeper is not None:
             self._cleaner.configure(settings)
             self._housekeeper.change_interval(CLEANER_CHORE, settings.integer("log.cleaner.backoff.ms"))
@@ -222,7 +201,7 @@ class LogManager:
         logs = (self._logs.get(partition) for partition, _ in places)
         return [log for log in logs if log is not None and len(log.segments) > 1]
 
-    def _look_for_old_segments(self, unknown: list[tuple[TopicPartition, _Place]]) -> None:
+    def _look_for_old_segments(self, unknown: list[tuple[TopicPartition, Place]]) -> None:
         """Find out, on a thread, which logs that nobody has opened have something to compact."""
         for partition, place in unknown:
             place.is_looked_at = True
@@ -233,9 +212,14 @@ class LogManager:
         offsets: dict[TopicPartition, int] = {}
         for directory in self.directories:
             try:
-                offsets.update(directory.read_clean_offsets())
+                found = directory.read_clean_offsets()
             except CorruptCheckpoint as error:  # compacting again is never wrong
                 _log.warning("%s; its logs count as not compacted", error)
+                continue
+            for partition, offset in found.items():
+                place = self._places.get(partition)
+                if partition not in offsets or (place is not None and place.directory is directory):
+                    offsets[partition] = offset
         return offsets
 
     def checkpoint_soon(self) -> None:
@@ -312,6 +296,10 @@ class LogManager:
         """Find the partitions; none is opened. Raises `DirectoryError` and `CorruptCheckpoint`."""
         for directory in self.every_directory:
             directory.take_clean_shutdown()
+        try:
+            self._futures = settle_futures(self._host.filesystem, self.directories)
+        except OSError as error:
+            raise DirectoryError(f"logs that were moving cannot be looked at: {error}") from error
         for directory in self.directories:
             self._find_partitions(directory)
 
@@ -362,7 +350,7 @@ class LogManager:
         if self.jafka_places():
             self.jafka.recover()
 
-    def _recover_directory(self, directory: LogDirectory, unchecked: list[tuple[TopicPartition, _Place]]) -> None:
+    def _recover_directory(self, directory: LogDirectory, unchecked: list[tuple[TopicPartition, Place]]) -> None:
         """Check the logs of one directory on `num.recovery.threads.per.data.dir` threads, and say what was done."""
         begin = self._host.clock.monotonic()
         jobs = [
@@ -455,30 +443,7 @@ class LogManager:
         self._checkpointer.write_now()
 
     def _collect_checkpoints(self) -> list[Checkpoint]:
-        checkpoints: list[Checkpoint] = []
-        for directory in self.directories:
-            recovery_points: dict[TopicPartition, int] = {}
-            log_start_offsets: dict[TopicPartition, int] = {}
-            high_watermarks: dict[TopicPartition, int] = {}
-            for partition, place in self._places.items():
-                if place.directory is not directory:
-                    continue
-                log = self._logs.get(partition)
-                if log is not None:
-                    place.recovery_point = log.flushed_offset
-                    place.log_start_offset = log.log_start_offset if log.is_start_within_segment else 0
-                    high_watermarks[partition] = log.high_watermark
-                else:
-                    high_watermarks[partition] = place.recovery_point
-                recovery_points[partition] = place.recovery_point
-                if place.log_start_offset:
-                    log_start_offsets[partition] = place.log_start_offset
-            checkpoints += [
-                Checkpoint(directory, RECOVERY_POINTS, recovery_points),
-                Checkpoint(directory, LOG_START_OFFSETS, log_start_offsets),
-                Checkpoint(directory, HIGH_WATERMARKS, high_watermarks),
-            ]
-        return checkpoints
+        return collect_checkpoints(self.directories, self._places, self._logs, self._moves.destination_of)
 
     def _flush_now(self, log: Flushable, synced: set[str]) -> bool:
         """Flush a log on this thread; False when that failed or had failed before."""
@@ -513,7 +478,7 @@ class LogManager:
         log_start_offsets: Mapping[TopicPartition, int],
     ) -> None:
         topic_id = self._read_topic_id(directory, partition)
-        place = _Place(directory, topic_id, self._default_config)
+        place = Place(directory, topic_id, self._default_config)
         place.is_clean = directory.was_clean
         place.recovery_point = recovery_points.get(partition, 0)
         place.log_start_offset = log_start_offsets.get(partition, 0)
@@ -552,13 +517,14 @@ class LogManager:
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
 
-    def _make_place(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> _Place:
-        """Make the directory of a new partition where the fewest are. Its first flush makes it durable."""
-        directory = min(self.directories, key=lambda candidate: candidate.partition_count)
+    def _make_place(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> Place:
+        """Make the directory of a new partition where it was wanted, or the fewest are. Its first flush syncs it."""
+        fewest = min(self.directories, key=lambda candidate: candidate.partition_count)
+        directory = self._preferred.pop(partition, fewest)
         path = directory.partition_path(partition)
         self._host.filesystem.make_directory(path)
         self._write_topic_id(path, topic_id)
-        place = _Place(directory, topic_id, config)
+        place = Place(directory, topic_id, config)
         place.is_new = True
         directory.partition_count += 1
         if config.flush_ms < INT64_MAX and self._housekeeper is not None:
@@ -579,6 +545,10 @@ class LogManager:
 
     def _move_away(self, partition: TopicPartition, suffix: str) -> str:
         place = self._place(partition)
+        try:
+            self._moves.forget(partition)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be removed while it moves: {error}") from error
         log = self._logs.pop(partition, None)
         if log is not None:
             log.discard(UnknownTopicOrPartition(f"{partition} was deleted"))
@@ -658,10 +628,10 @@ class LogManager:
         """Return how many logs there must be topics for in the metadata."""
         return sum(not place.is_from_jafka for place in self._places.values())
 
-    def jafka_places(self) -> Mapping[TopicPartition, _Place]:
+    def jafka_places(self) -> Mapping[TopicPartition, Place]:
         return {partition: place for partition, place in self._places.items() if place.config.is_jafka}
 
-    def place(self, partition: TopicPartition) -> _Place:
+    def place(self, partition: TopicPartition) -> Place:
         """Return what is known of a partition. Raises `UnknownTopicOrPartition`."""
         return self._place(partition)
 
@@ -692,13 +662,13 @@ class LogManager:
         log = self._logs.get(partition)
         return self._open_log(partition, self._place(partition)) if log is None else log
 
-    def _place(self, partition: TopicPartition) -> _Place:
+    def _place(self, partition: TopicPartition) -> Place:
         place = self._places.get(partition)
         if place is None:
             raise UnknownTopicOrPartition(f"{partition} has no log here")
         return place
 
-    def _open_log(self, partition: TopicPartition, place: _Place) -> PartitionLog:
+    def _open_log(self, partition: TopicPartition, place: Place) -> PartitionLog:
         if place.is_new:
             self._undecided_metadata()  # where that fails, nothing is made
         log = self._load(partition, place, self._host.open_files)
@@ -722,7 +692,7 @@ class LogManager:
             return [], []
         return [segment.file.path for segment in metadata.segments[-2:]], [metadata.directory]
 
-    def _load(self, partition: TopicPartition, place: _Place, open_files: OpenFiles) -> PartitionLog:
+    def _load(self, partition: TopicPartition, place: Place, open_files: OpenFiles) -> PartitionLog:
         directory = place.directory.partition_path(partition)
         point = LoadPoint(place.is_clean, place.recovery_point, place.log_start_offset)
         return load_log(self._host, partition, directory, place.config, point, self._expiration_ms, open_files)
@@ -818,9 +788,46 @@ class LogManager:
         for partition, place in self._places.items():
             found[place.directory.path].append(partition)
         return [
-            LogDirectoryFacts(path, *self._host.filesystem.volume_bytes(path), partitions)
-            for path, partitions in found.items()
+            LogDirectoryFacts(
+                directory.path,
+                *self._host.filesystem.volume_bytes(directory.path),
+                found[directory.path],
+                self._moves.futures_in(directory),
+            )
+            for directory in self.directories
         ]
+
+    def _find_directory(self, path: str) -> LogDirectory:
+        for directory in self.directories:
+            if directory.path == path:
+                return directory
+        raise LogDirNotFound(f"{path} is no log directory of this broker.")
+
+    def keep_in(self, partition: TopicPartition, path: str) -> None:
+        directory = self._find_directory(path)
+        if partition not in self._places:
+            self._preferred[partition] = directory
+        elif self._place(partition).config.is_jafka:
+            raise KafkaStorageError(f"{partition} is kept in Jafka's files, which stay where they are.")
+        else:
+            self._moves.begin(partition, directory)
+            self.checkpoint_soon()
+
+    def on_moved(self, callback: Callable[[TopicPartition, bytes], None]) -> None:
+        self._moves.on_moved(callback)
+
+    def topic_id_of(self, partition: TopicPartition) -> TopicId:
+        """The id in a partition's `partition.metadata`."""
+        return self._place(partition).topic_id
+
+    def note_moved(self, partition: TopicPartition, directory: LogDirectory) -> None:
+        place = self._place(partition)
+        place.directory.partition_count -= 1
+        directory.partition_count += 1
+        place.directory = directory
+        if self._jafka is not None:
+            self._jafka.discard(partition)
+        self.checkpoint_soon()
 
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         """See `engine.RecordLog.on_advance`. Under `ottla.flush.policy=os` that is within `begin_append`."""

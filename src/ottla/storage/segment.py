@@ -258,6 +258,11 @@ class Segment:
         self.time_index.path = self.path + TIME_INDEX_SUFFIX + ending
         self.txn_index.path = self.path + TXN_INDEX_SUFFIX + ending
 
+    def take_directory(self, directory: str) -> None:
+        """Use from now on the files of these names in another directory, or of a directory that was renamed."""
+        self.path = f"{directory}/{format_offset(self.base_offset)}"
+        self.take_names()
+
     def forget_tail(self) -> None:
         """Drop what is kept in memory about the last appended batches; headers are walked instead."""
         self._tail_offsets = []

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration, decide_alter_configs
+from ottla.broker.metadata.assign_directory import decide_assign_directory
 from ottla.broker.metadata.auto_create import topic_to_create
 from ottla.broker.metadata.control import kraft_version_level, quorum_voter
 from ottla.broker.metadata.create_partitions import CreatePartitionsAnswer, GrownTopic, decide_create_partitions
@@ -56,7 +57,7 @@ from ottla.config.describe import ConfigEntry, describe_new_topic
 from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
 from ottla.errors import KafkaError
-from ottla.model import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_TOPIC_ID, TopicId, format_uuid
+from ottla.model import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_TOPIC_ID, TopicId, TopicPartition, format_uuid
 from ottla.protocol.primitives import DecodeError
 
 _log = logging.getLogger(__name__)
@@ -277,6 +278,14 @@ class MetadataController:
             raise refuse_change()
         for record in decision.records:
             assert isinstance(record, PartitionChangeRecord), "replicas are changed partition by partition"
+            self.write_leader_epoch(TopicId(record.topic_id), record.partition_id)
+        return self.commit(decision)
+
+    def assign_directory(self, partition: TopicPartition, directory_id: bytes) -> Committed[None]:
+        """Record that a log lies in another log directory now. Raises `KafkaStorageError`."""
+        decision = decide_assign_directory(self._state, partition, directory_id)
+        for record in decision.records:
+            assert isinstance(record, PartitionChangeRecord), "a directory is changed by partition"
             self.write_leader_epoch(TopicId(record.topic_id), record.partition_id)
         return self.commit(decision)
 

@@ -1,7 +1,7 @@
 """DescribeLogDirs v1 to v5: log directories, their volumes, and how large each partition's log is (KIP-113, KIP-827).
 
-Partitions that are not here are left out. Nothing is ever on its way to another directory, and none is closed to new
-partitions.
+Partitions that are not here are left out. One that moves to another directory is there too, as a future replica, with
+what it lacks. No directory is closed to new partitions.
 """
 
 from __future__ import annotations
@@ -51,5 +51,17 @@ def _result(
         topic.partitions.append(
             DescribeLogDirsPartition(partition_index=partition.partition, partition_size=size_bytes)
         )
+    for future in sorted(directory.futures):
+        if wanted is None or future.partition in wanted:
+            name, number = future.partition
+            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=number,
+                    partition_size=future.size_bytes,
+                    offset_lag=future.offset_lag,
+                    is_future_key=True,
+                )
+            )
     result.topics = list(topics.values())
     return result
