@@ -22,6 +22,8 @@ log.flush.interval=10000
 log.default.flush.interval.ms=1000
 log.default.flush.scheduler.interval.ms=2000
 log.retention.hours=168
+topic.log.retention.hours=orders:2
+topic.flush.intervals.ms=orders:5,logs:10
 log.retention.size=1073741824
 log.cleanup.interval.mins=1
 enable.zookeeper=false
@@ -41,6 +43,8 @@ def test_a_jafka_configuration_is_understood_as_it_is() -> None:
     assert config.integer("ottla.jafka.file.size") == 536870912
     assert config.integer("ottla.jafka.flush.messages") == 10000
     assert config.integer("ottla.jafka.flush.ms") == 1000
+    assert config.items("ottla.jafka.flush.intervals") == ("orders:5", "logs:10")
+    assert config.items("ottla.jafka.retention.hours") == ("orders:2",)
     assert config.integer("log.retention.bytes") == 1073741824
     assert config.integer("log.retention.check.interval.ms") == 60000
     assert config.integer("socket.request.max.bytes") == 104857600
@@ -61,9 +65,9 @@ def test_defaults_are_jafkas() -> None:
 
 
 def test_what_has_no_counterpart_is_told() -> None:
-    properties = {"brokerid": "0", "log.dir": "/data", "topic.flush.intervals.ms": "t:5"}
+    properties = {"brokerid": "0", "log.dir": "/data", "log.rolling.strategy": "some.Class"}
 
-    assert any("topic.flush.intervals.ms" in warning for warning in BrokerConfig.from_properties(properties).warnings)
+    assert any("log.rolling.strategy" in warning for warning in BrokerConfig.from_properties(properties).warnings)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +76,7 @@ def test_what_has_no_counterpart_is_told() -> None:
         ("enable.zookeeper", "true", "no ZooKeeper"),
         ("log.cleanup.interval.mins", "often", "not a whole number"),
         ("topic.partition.count.map", "t3", "list of topic:number"),
+        ("topic.log.retention.hours", "t:-1", "list of topic:number"),
         ("port", "high", "not of the form"),
     ],
 )

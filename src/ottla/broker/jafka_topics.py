@@ -13,8 +13,9 @@ Kafka log. A message has no key and no time; what Kafka records have of that is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from ottla.broker.broker import Broker
@@ -24,7 +25,6 @@ from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition
 from ottla.broker.visible import take_bytes
-from ottla.clock import Timer
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.topic_settings import FORMAT, JAFKA_FORMAT
 from ottla.errors import KafkaError, MessageTooLarge, TopicAlreadyExists
@@ -37,6 +37,7 @@ STEP_BYTES: Final = 1024 * 1024
 AT_ONCE_BYTES: Final = 8 * STEP_BYTES
 """How much of a Kafka log is converted before a question is answered; the next question goes on."""
 BATCH_OVERHEAD_BYTES: Final = 4096
+HOUR_MS: Final = 3_600_000
 
 
 class ByteLog(Protocol):
@@ -68,34 +69,40 @@ class ByteLogs(Protocol):
     def beside(self, partition: TopicPartition, kafka_offset: int) -> ByteLog:
         """Return the copy of a partition in Kafka's format; a new one begins with the record of that offset."""
 
-    @property
-    def has_unread(self) -> bool:
-        """True where messages wait for a flush."""
-
-    def flush(self) -> None: ...
-
 
 @dataclass(frozen=True, slots=True)
 class JafkaTopicSettings:
     """What topics made by Jafka's clients get, and when logs are flushed."""
 
-    partition_counts: dict[str, int]
-    max_message_bytes: int = 1024 * 1024
-    flush_seconds: float = 3.0
+    partition_counts: Mapping[str, int]
+    retention_hours: Mapping[str, int]
+    flush_intervals_ms: Mapping[str, int]
+    flush_ms: int
+    max_message_bytes: int
 
     @classmethod
     def from_config(cls, config: BrokerConfig) -> JafkaTopicSettings:
-        counts = (item.split(":") for item in config.items("ottla.jafka.partition.counts"))
         return cls(
-            partition_counts={topic: int(count) for topic, count in counts},
+            partition_counts=_by_topic(config.items("ottla.jafka.partition.counts")),
+            retention_hours=_by_topic(config.items("ottla.jafka.retention.hours")),
+            flush_intervals_ms=_by_topic(config.items("ottla.jafka.flush.intervals")),
+            flush_ms=config.integer("ottla.jafka.flush.ms"),
             max_message_bytes=config.integer("ottla.jafka.max.message.bytes"),
-            flush_seconds=config.integer("ottla.jafka.flush.ms") / 1000,
         )
 
     def new_topic(self, name: str, count: int) -> NewTopic:
         """Return a topic of Jafka's clients. A record needs a little more room than a message, its batch a header."""
         room = self.max_message_bytes + BATCH_OVERHEAD_BYTES
-        return NewTopic(name, count, configs=[("max.message.bytes", str(room)), (FORMAT, JAFKA_FORMAT)])
+        configs = [("max.message.bytes", str(room)), (FORMAT, JAFKA_FORMAT)]
+        if name in self.retention_hours:
+            configs.append(("retention.ms", str(self.retention_hours[name] * HOUR_MS)))
+        return NewTopic(name, count, configs=configs)
+
+
+def _by_topic(items: Iterable[str]) -> dict[str, int]:
+    """Read `topic:number` items."""
+    pairs = (item.split(":") for item in items)
+    return {topic: int(number) for topic, number in pairs}
 
 
 def take_over(metadata: MetadataController, logs: Sequence[TopicPartition]) -> None:
@@ -130,7 +137,8 @@ class JafkaTopics:
         self.broker = broker
         self.settings = settings
         self._logs = logs
-        self._flush_timer: Timer | None = None
+        self._unflushed: dict[int, set[ByteLog]] = {}
+        """Logs to be flushed when their time comes, by how long they wait."""
 
     # -- topics ---------------------------------------------------------------------------------------------------
 
@@ -176,7 +184,7 @@ class JafkaTopics:
         log = self.log(partition)
         if partition.config.is_jafka:
             log.append(produced.data, len(produced.payloads), log.next_kafka_offset + len(produced.payloads))
-            self._flush_later()
+            self._flush_later(partition, log)
             return
         batches = self._to_batches(produced.payloads, partition.config.max_message_bytes)
         is_next = log.next_kafka_offset == partition.offsets().log_end_offset
@@ -184,7 +192,7 @@ class JafkaTopics:
             self.broker.append(partition, memoryview(batch))
         if is_next:
             log.append(produced.data, max(len(produced.payloads), 1), partition.offsets().log_end_offset)
-        self._flush_later()
+        self._flush_later(partition, log)
 
     def _to_batches(self, payloads: Sequence[bytes], max_bytes: int) -> list[bytearray]:
         """Make record batches that the topic takes. Raises `MessageTooLarge`."""
@@ -234,11 +242,15 @@ class JafkaTopics:
 
     # -- what happens by itself -----------------------------------------------------------------------------------
 
-    def _flush_later(self) -> None:
-        if self._flush_timer is None and self._logs.has_unread:
+    def _flush_later(self, partition: Partition, log: ByteLog) -> None:
+        """Have what was appended flushed when its topic's time comes, should it not be by then."""
+        wait_ms = self.settings.flush_intervals_ms.get(partition.topic_partition.topic, self.settings.flush_ms)
+        waiting = self._unflushed.setdefault(wait_ms, set())
+        if not waiting:
             now = self.broker.clock.monotonic()
-            self._flush_timer = self.broker.timers.call_at(now + self.settings.flush_seconds, self._flush_all)
+            self.broker.timers.call_at(now + wait_ms / 1000, partial(self._flush, wait_ms))
+        waiting.add(log)
 
-    def _flush_all(self) -> None:
-        self._flush_timer = None
-        self._logs.flush()
+    def _flush(self, wait_ms: int) -> None:
+        for log in self._unflushed.pop(wait_ms):
+            log.flush()

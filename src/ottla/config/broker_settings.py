@@ -35,7 +35,7 @@ from ottla.config.values import FLOAT64_MAX, INT32_MAX, INT64_MAX
 ANY_ITEMS: Final = ListOf(may_be_empty=True)
 SOME_ITEMS: Final = ListOf()
 QUORUM_VOTERS: Final = Items(r"[0-9]+@.+:[0-9]+", "non-empty list")
-PARTITION_COUNTS: Final = Items(r"[^:]+:[0-9]+", "list of topic:number")
+BY_TOPIC: Final = Items(r"[^:]+:[0-9]+", "list of topic:number")
 BOOTSTRAP_SERVERS: Final = Items(r".+:[0-9]+", "non-empty list")
 
 KAFKA_BROKER_SETTINGS: Final[Mapping[str, Setting]] = table(
@@ -817,11 +817,13 @@ OTTLA_SETTINGS: Final[Mapping[str, Setting]] = table(
     [
         Setting("ottla.flush.policy", STRING, "fsync", one_of("fsync", "os"), HIGH, READ_ONLY),
         Setting("ottla.jafka.file.size", LONG, 1_073_741_824, at_least(6), LOW, READ_ONLY),
+        Setting("ottla.jafka.flush.intervals", LIST, (), BY_TOPIC, LOW, READ_ONLY),
         Setting("ottla.jafka.flush.messages", INT, 500, at_least(1), LOW, READ_ONLY),
         Setting("ottla.jafka.flush.ms", LONG, 3000, at_least(1), LOW, READ_ONLY),
         Setting("ottla.jafka.max.message.bytes", INT, 1_048_576, at_least(0), LOW, READ_ONLY),
-        Setting("ottla.jafka.partition.counts", LIST, (), PARTITION_COUNTS, LOW, READ_ONLY),
+        Setting("ottla.jafka.partition.counts", LIST, (), BY_TOPIC, LOW, READ_ONLY),
         Setting("ottla.jafka.password", PASSWORD, None, None, LOW, READ_ONLY),
+        Setting("ottla.jafka.retention.hours", LIST, (), BY_TOPIC, LOW, READ_ONLY),
         Setting("ottla.lite.errors", STRING, "frame", one_of("frame", "close"), LOW, READ_ONLY),
         Setting("ottla.lite.keep.alive", BOOLEAN, False, None, LOW, READ_ONLY),
     ]

@@ -648,6 +648,10 @@ BROKER: Final[Mapping[str, str]] = {
         "operating system and outlives a crash of the broker, as in Kafka itself."
     ),
     "ottla.jafka.file.size": "Bytes of a `.jafka` file after which the next one is begun (Jafka's `log.file.size`).",
+    "ottla.jafka.flush.intervals": (
+        "The same as `ottla.jafka.flush.ms` for single topics, as `topic:milliseconds` (Jafka's "
+        "`topic.flush.intervals.ms`)."
+    ),
     "ottla.jafka.flush.messages": (
         "Messages after which what Jafka clients produced becomes readable to them (Jafka's `log.flush.interval`)."
     ),
@@ -665,6 +669,10 @@ BROKER: Final[Mapping[str, str]] = {
     "ottla.jafka.password": (
         "What a Jafka client must know to delete topics: `plain:` and a password, `md5:` and its hash in hexadecimal, "
         "or `crc32:` and its checksum as a number. Without it everybody may."
+    ),
+    "ottla.jafka.retention.hours": (
+        "`retention.ms` of topics that Jafka clients make, in hours, as `topic:hours` (Jafka's "
+        "`topic.log.retention.hours`)."
     ),
     "ottla.lite.errors": (
         "How a `LITE` listener meets a mistake. `frame`: with an error in place of the answer. `close`: in silence, "

@@ -31,6 +31,8 @@ _RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
     "log.flush.interval": ("ottla.jafka.flush.messages", _same),
     "log.default.flush.scheduler.interval.ms": ("ottla.jafka.flush.ms", _same),
     "log.default.flush.interval.ms": ("ottla.jafka.flush.ms", _same),  # behind the one that it overrides
+    "topic.flush.intervals.ms": ("ottla.jafka.flush.intervals", _same),
+    "topic.log.retention.hours": ("ottla.jafka.retention.hours", _same),
     "log.retention.size": ("log.retention.bytes", _same),
     "log.cleanup.interval.mins": ("log.retention.check.interval.ms", _minutes_to_ms),
     "max.message.size": ("ottla.jafka.max.message.bytes", _same),

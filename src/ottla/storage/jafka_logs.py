@@ -122,15 +122,6 @@ class JafkaLogs:
         yield from self._topic_logs.values()
         yield from self._copies.values()
 
-    @property
-    def has_unread(self) -> bool:
-        return any(log.has_unread for log in self.opened())
-
-    def flush(self) -> None:
-        """Make everything readable that was appended."""
-        for log in self.opened():
-            log.flush()
-
     # ---- for the manager
 
     def recover(self) -> None:

@@ -467,6 +467,30 @@ def test_what_is_not_flushed_is_not_there_until_its_time_comes(run: Any) -> None
     run(test, settings, ManualClock())
 
 
+def test_single_topics_have_times_of_their_own(run: Any) -> None:
+    settings = {
+        **SETTINGS,
+        "ottla.jafka.flush.messages": "3",
+        "ottla.jafka.flush.ms": "1000",
+        "ottla.jafka.flush.intervals": "t:5000",
+        "ottla.jafka.retention.hours": "t:2",
+    }
+
+    async def test(running: RunningBroker) -> None:
+        client = await Client.connect(running)
+        await client.tell(PRODUCE_HELLO + produce("other", 0, bytes.fromhex(HELLO)).hex())
+        running.advance(1.1)
+        assert await client.ask(fetch("other", 0, 0)) == plain(f"00000011 0000 {HELLO}")
+        assert await client.ask(fetch("t", 0, 0)) == "000000020000"
+        running.advance(4)
+        assert await client.ask(fetch("t", 0, 0)) == plain(f"00000011 0000 {HELLO}")
+        configs = [running.broker.partition(topic, 0).config for topic in ("t", "other")]
+        assert [config.retention_ms for config in configs] == [2 * 3_600_000, 168 * 3_600_000]
+        client.close()
+
+    run(test, settings, ManualClock())
+
+
 # ---- HTTP
 
 
