@@ -12,9 +12,9 @@ from ottla.storage.files import LocalFileSystem
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_state import ProducerStates
-from ottla.storage.recovery import recover_segment
+from ottla.storage.recovery import LoadPoint, recover_segment
 from ottla.storage.segment import Segment
-from tests.storage.harness import A_DAY_MS, golden_lines
+from tests.storage.harness import A_DAY_MS, CLEAN, UNCLEAN, golden_lines, make_batch, make_host, open_log
 from tests.storage.producers import describe_producers
 
 FILES = LocalFileSystem()
@@ -48,3 +48,32 @@ def test_recovered_segment_agrees_with_kafka(tmp_path: Path, case: dict[str, Any
         [txn["producerId"], txn["firstOffset"], txn["lastOffset"], txn["lastStableOffset"]]
         for txn in expected["abortedTxns"]
     ]
+
+
+class SyncsNoted(LocalFileSystem):
+    """Remembers which files were synced by name."""
+
+    __slots__ = ("synced",)
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+
+    def sync_file(self, path: str) -> None:
+        self.synced.append(Path(path).name)
+        super().sync_file(path)
+
+
+@pytest.mark.parametrize("point", [CLEAN, UNCLEAN], ids=["missing", "checked"])
+def test_indexes_that_are_made_anew_are_on_disk_before_they_count(tmp_path: Path, point: LoadPoint) -> None:
+    """Below the recovery point the next start takes them as they are, and a power cut may tear what was not synced."""
+    config = LogConfig(internal_segment_bytes=300, index_interval_bytes=10)
+    log = open_log(tmp_path, config)
+    for _ in range(8):
+        log.append(make_batch(value=b"x" * 80), 0)
+    log.close()
+    index = tmp_path / f"{0:020d}.index"
+    index.unlink()
+    files = SyncsNoted()
+    open_log(tmp_path, config, host=make_host(filesystem=files)[0], point=point)
+    assert index.exists()
+    assert index.name in files.synced

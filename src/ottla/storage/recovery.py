@@ -197,6 +197,7 @@ class _Loader:
             names = {f"{format_offset(segment.base_offset)}{suffix}" for suffix in _INDEX_SUFFIXES}
             if not names <= self._names:
                 segment.load_indexes()
+                self._sync_indexes(segment)
 
     def _new_segment(self, base_offset: int) -> Segment:
         host = self._host
@@ -344,8 +345,14 @@ class _Loader:
             raise
         for segment in checked:
             segment.txn_index.sync()
+            self._sync_indexes(segment)
         for path in self._name_directories():
             self._host.filesystem.sync_directory(path)
+
+    def _sync_indexes(self, segment: Segment) -> None:
+        """Bring indexes to disk that were made anew: the next start takes them for good, as it does the log."""
+        for path in segment.take_unsynced_indexes():
+            self._host.filesystem.sync_file(path)
 
     def _name_directories(self) -> list[str]:
         """Return the directories without whose names a log's files cannot be found."""
