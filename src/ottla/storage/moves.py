@@ -303,8 +303,8 @@ class LogMoves:
             move.log.fail(KafkaStorageError(f"{move.partition} cannot get its name in its new directory: {error}"))
             return
         log = move.log
-        files, directories = log.unsynced_names or ((), ())
         log.rename_to(path)
+        files, directories = log.unsynced_names or ((), ())
         log.unsynced_names = (files, [*directories, move.destination.path])
         self._end(move)
         self._trash.add([move.discarded_original], log.config.file_delete_delay_ms)
