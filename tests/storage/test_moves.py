@@ -139,11 +139,10 @@ def test_what_waits_for_a_flush_gets_it_in_the_new_directory(tmp_path: Path, is_
     both.move()
     assert both.manager.log(TP).directory.startswith(str(both.there))
     (later,) = both.append()
-    assert not waiting.is_durable
+    assert [ticket.is_durable for ticket in (waiting, later)] == [False, False]
     both.run()
-    assert waiting.is_durable
+    assert [ticket.is_durable for ticket in (waiting, later)] == [True, True]
     assert waiting.error is None
-    assert later.is_durable
     assert both.names() == (["delete"], ["t-0"])
 
 

@@ -66,7 +66,7 @@ class SyncsNoted(LocalFileSystem):
 @pytest.mark.parametrize("point", [CLEAN, UNCLEAN], ids=["missing", "checked"])
 def test_indexes_that_are_made_anew_are_on_disk_before_they_count(tmp_path: Path, point: LoadPoint) -> None:
     """Below the recovery point the next start takes them as they are, and a power cut may tear what was not synced."""
-    config = LogConfig(internal_segment_bytes=300, index_interval_bytes=10)
+    config = LogConfig(internal_segment_bytes=700, index_interval_bytes=10)
     log = open_log(tmp_path, config)
     for _ in range(8):
         log.append(make_batch(value=b"x" * 80), 0)
