@@ -25,6 +25,7 @@ from ottla.records.batch import (
 )
 from ottla.records.builder import BatchBuilder, assemble
 from ottla.records.legacy import LegacyBatch, split_any
+from ottla.records.outline import outline_batch
 from ottla.records.record import Record
 
 
@@ -45,7 +46,8 @@ class RetentionFilter(Protocol):
     def check_batch(self, batch: RecordBatch | LegacyBatch) -> tuple[BatchRetention, bool]:
         """Return what becomes of a batch, and whether it is the marker of a transaction that has no data left."""
 
-    def should_retain(self, batch: RecordBatch | LegacyBatch, record: Record) -> bool: ...
+    def should_retain(self, batch: RecordBatch | LegacyBatch, record: Record) -> bool:
+        """Say whether a record stays; of v2 batches it gets outlines, without values and headers (`outline`)."""
 
 
 @dataclass(slots=True)
@@ -73,53 +75,72 @@ class FilterResult:
             self.last_offset_of_max_timestamp = last_offset
 
 
-def filter_batches(
-    data: bytes | bytearray | memoryview, retention: RetentionFilter, *, now_ms: int, delete_retention_ms: int
-) -> FilterResult:
+def filter_batches(data: bytes, retention: RetentionFilter, *, now_ms: int, delete_retention_ms: int) -> FilterResult:
     """Keep of the batches in `data` what `retention` keeps; a torn batch at the end is left out.
 
     Tombstones that stay may go `delete_retention_ms` after `now_ms`. Raises `CorruptMessage`, `InvalidRecord`.
     """
     result = FilterResult()
     horizon_ms = min(now_ms + delete_retention_ms, (1 << 63) - 1)
+    position = 0
     for batch in split_any(data):
         fate, is_marker_of_nothing = retention.check_batch(batch)
-        result.bytes_read += batch.size_in_bytes
+        size_bytes = int(batch.size_in_bytes)
+        result.bytes_read += size_bytes
+        position += size_bytes
         if fate == BatchRetention.DELETE:
             continue
-        records = list(batch.records())
-        retained = [record for record in records if retention.should_retain(batch, record)]
+        records = outlines(batch, data, position - size_bytes)
+        retained = [index for index, record in enumerate(records) if retention.should_retain(batch, record)]
         result.records_read += len(records)
-        if retained:
-            is_whole = len(retained) == len(records)
-            _keep_records(batch, retained, result, is_whole, is_marker_of_nothing, horizon_ms)
+        if len(retained) == len(records) and records and not _needs_horizon(batch, records, is_marker_of_nothing):
+            _keep_whole(batch, len(records), result)
+        elif retained:
+            whole = list(batch.records())
+            _keep_records(batch, [whole[index] for index in retained], result, is_marker_of_nothing, horizon_ms)
         elif fate == BatchRetention.RETAIN_EMPTY and isinstance(batch, RecordBatch):
             _keep_header(batch, result)
     return result
+
+
+def outlines(batch: RecordBatch | LegacyBatch, data: bytes, position: int) -> list[Record]:
+    """Return a batch's records; of a v2 batch, which stands in `data` at a position, outlines."""
+    return outline_batch(batch, data, position) if isinstance(batch, RecordBatch) else list(batch.records())
+
+
+def _needs_horizon(batch: RecordBatch | LegacyBatch, retained: list[Record], is_marker_of_nothing: bool) -> bool:
+    """Say whether a batch is to get its delete horizon now."""
+    if not isinstance(batch, RecordBatch) or batch.has_delete_horizon:
+        return False
+    return is_marker_of_nothing or any(record.value is None for record in retained)
+
+
+def _keep_whole(batch: RecordBatch | LegacyBatch, count: int, result: FilterResult) -> None:
+    result.keep(
+        bytes(batch.buffer),
+        count,
+        max_offset=batch.last_offset,
+        max_timestamp_ms=batch.max_timestamp,
+        last_offset=batch.last_offset,
+    )
 
 
 def _keep_records(
     batch: RecordBatch | LegacyBatch,
     retained: list[Record],
     result: FilterResult,
-    is_whole: bool,
     is_marker_of_nothing: bool,
     horizon_ms: int,
 ) -> None:
-    needs_horizon = False
-    if isinstance(batch, RecordBatch) and not batch.has_delete_horizon:
-        needs_horizon = is_marker_of_nothing or any(record.value is None for record in retained)
-    data = bytes(batch.buffer)
-    max_timestamp_ms, max_offset = batch.max_timestamp, batch.last_offset
-    if not is_whole or needs_horizon:
-        data = _rebuild(batch, retained, horizon_ms if needs_horizon else None)
-        rebuilt = RecordBatch(data)
-        max_timestamp_ms, max_offset = rebuilt.max_timestamp, int(retained[-1].offset)
+    """Keep some records of a batch, or all with a horizon that they get."""
+    needs_horizon = _needs_horizon(batch, retained, is_marker_of_nothing)
+    data = _rebuild(batch, retained, horizon_ms if needs_horizon else None)
+    rebuilt = RecordBatch(data)
     result.keep(
         data,
         len(retained),
-        max_offset=max_offset,
-        max_timestamp_ms=max_timestamp_ms,
+        max_offset=int(retained[-1].offset),
+        max_timestamp_ms=rebuilt.max_timestamp,
         last_offset=batch.last_offset,
     )
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ottla.errors import KafkaStorageError
 from ottla.records.batch import CURRENT_MAGIC, MAGIC_AT, RecordBatch
-from ottla.records.filter import filter_batches
+from ottla.records.filter import filter_batches, outlines
 from ottla.records.legacy import LegacyBatch, split_any, valid_bytes
 from ottla.storage.cleaned_records import CleanedTransactions, CompactionFilter, last_records
 from ottla.storage.files import File, FileSystem
@@ -133,16 +133,24 @@ class Compaction:
             if source.next_offset <= start:
                 continue
             for data in self._chunks(source):
+                position = 0
                 for batch in split_any(data):
-                    if batch.last_offset < start:
-                        continue
-                    if self.offsets.is_full:
-                        return
-                    self._put_keys(batch, start, transactions)
+                    if batch.last_offset >= start:
+                        if self.offsets.is_full:
+                            return
+                        self._put_keys(batch, data, position, start, transactions)
+                    position += int(batch.size_in_bytes)
                 yield None
             self.offsets.latest_offset = max(self.offsets.latest_offset, source.next_offset - 1)
 
-    def _put_keys(self, batch: RecordBatch | LegacyBatch, start: int, transactions: CleanedTransactions) -> None:
+    def _put_keys(
+        self,
+        batch: RecordBatch | LegacyBatch,
+        data: bytes,
+        position: int,
+        start: int,
+        transactions: CleanedTransactions,
+    ) -> None:
         is_data = True
         if isinstance(batch, RecordBatch):
             if batch.is_control:
@@ -151,7 +159,7 @@ class Compaction:
             else:
                 is_data = not transactions.meet_batch(batch)
         if is_data:
-            for record in batch.records():
+            for record in outlines(batch, data, position):
                 if record.key is not None and record.offset >= start:
                     self.offsets.put(record.key, record.offset)
         self.offsets.latest_offset = batch.last_offset
@@ -238,7 +246,8 @@ class Compaction:
                 end = valid_bytes(data)
             if not end:
                 raise KafkaStorageError(f"{source.segment_file.path} is damaged at position {position}")
-            data = data[:end]
+            if end < len(data):
+                data = data[:end]
             self._check(data, source, position)
             position += end
             self.bytes_read += end
