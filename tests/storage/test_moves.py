@@ -269,7 +269,7 @@ def test_a_copy_that_cannot_be_synced_ends_the_writing_and_the_original_stays(tm
                 raise OSError(errno.EIO, "input/output error")
 
     both = TwoDirectories(tmp_path, filesystem=Unsyncable())
-    both.append(30)
+    both.append(3)
     both.move()
     both.run()
     with pytest.raises(KafkaStorageError):
@@ -331,6 +331,23 @@ def test_a_copy_in_which_the_log_went_on_is_the_log(tmp_path: Path) -> None:
     again = crash(both)
     assert again.manager.directory_of(TP).path == str(both.there)
     assert again.names() == (["delete"], ["t-0"])
+    assert again.read() == expected
+
+
+def test_a_longer_copy_with_a_hole_is_not_the_log(tmp_path: Path) -> None:
+    """What a power cut leaves of files that were not synced need not be their beginning."""
+    both = TwoDirectories(tmp_path)
+    both.append(40)
+    both.move()
+    while both.manager.log(TP).directory == str(both.here / "t-0"):
+        both.kept.offload.run_work()
+    expected = both.read()
+    both.append(20)
+    at_the_switch = max(int(name[:-4]) for name in os.listdir(both.here / "t-0") if name.endswith(".log"))
+    (torn,) = both.there.glob(f"*/{at_the_switch:020d}.log")
+    torn.write_bytes(torn.read_bytes()[:-1])
+    again = crash(both)
+    assert again.manager.directory_of(TP).path == str(both.here)
     assert again.read() == expected
 
 

@@ -3,12 +3,12 @@
 The copy lies in `<topic>-<partition>.<32 hex digits>-future`, as Kafka's does. Kafka fetches batches from itself; here
 files are copied, so that segments, compacted ones too, are the same on both sides. What holds at any time:
 
-1. Segments are copied in order. All but the newest are whole, with their side files, and on disk.
+1. Segments are copied in order. All but the newest are whole, with their side files, and on disk with their names.
 2. Before the log goes on in the copy, the copy is a beginning of the original; from then on it is the other way round.
 3. The original is put aside only when the copy is on disk, and only then does the copy get the log's name.
 
-So a start can tell by their ends which of both is the log (`settle_futures`), and where there is a copy alone, it is
-that. When something is done is `moves`' business.
+So a start can tell which of both is the log (`settle_futures`): the copy where it has more, and all that the original
+has; and where there is a copy alone, it is that. When something is done is `moves`' business.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ class FutureLog:
         if piece.is_last:
             self._filesystem.sync_file(path)
             self._copy_side_files(piece.path, piece.base_offset, SIDE_SUFFIXES)
+            self._filesystem.sync_directory(self.path)
 
     def note(self, piece: Piece) -> None:
         """Take note that a piece was copied."""
@@ -234,7 +235,7 @@ def _take_over(filesystem: FileSystem, future: FoundFuture, end: int, place: Log
     """Make a copy the log where it is the newer one, or the only one; False where it is to be gone on with."""
     if place is not None:
         original = place.partition_path(future.partition)
-        if end <= find_log_end(filesystem, original):
+        if not is_newer(filesystem, future.path, original):
             return False
         target = place.discarded_path(future.partition, _topic_id(filesystem, original), DELETE_SUFFIX)
         _put_aside(filesystem, place, original, target)
@@ -267,30 +268,52 @@ def segment_bases(filesystem: FileSystem, directory: str) -> list[int]:
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
-def find_log_end(filesystem: FileSystem, directory: str) -> int:
-    """Return one past the last good batch of a log that nobody has open; -1 where it has no segment. Raises `OSError`.
+def is_newer(filesystem: FileSystem, copy: str, original: str) -> bool:
+    """Say whether a copy has all that its original has, and more. Raises `OSError`.
 
-    Only the newest segment is looked at: before a newer one is begun, nothing else takes its place at a crash.
+    After a power cut the copy's newest segments may lack anything that was not synced, whatever stands behind it.
     """
+    copied = segment_bases(filesystem, copy)
+    if not copied:
+        return False
+    kept = [base_offset for base_offset in segment_bases(filesystem, original) if base_offset >= copied[0]]
+    for base_offset in kept:
+        name = f"{format_offset(base_offset)}{LOG_SUFFIX}"
+        if base_offset not in copied:
+            return False
+        if base_offset != kept[-1]:
+            if filesystem.size(f"{copy}/{name}") != filesystem.size(f"{original}/{name}"):
+                return False
+        elif _good_part(filesystem, copy, base_offset) < _good_part(filesystem, original, base_offset):
+            return False
+    return find_log_end(filesystem, copy) > find_log_end(filesystem, original)
+
+
+def find_log_end(filesystem: FileSystem, directory: str) -> int:
+    """Return one past the last good batch of the newest segment of a log; -1 where it has none. Raises `OSError`."""
     bases = segment_bases(filesystem, directory)
-    if not bases:
-        return -1
-    file = filesystem.open(f"{directory}/{format_offset(bases[-1])}{LOG_SUFFIX}")
-    try:
-        return _end_of(file, bases[-1])
-    finally:
-        file.close()
+    return _good_part(filesystem, directory, bases[-1]).end_offset if bases else -1
 
 
-def _end_of(file: File, end: int) -> int:
+class _GoodPart(NamedTuple):
+    size_bytes: int
+    end_offset: int
+
+
+def _good_part(filesystem: FileSystem, directory: str, base_offset: int) -> _GoodPart:
+    """Return how far a segment that nobody has open is good. Raises `OSError`."""
+    file = filesystem.open(f"{directory}/{format_offset(base_offset)}{LOG_SUFFIX}")
+    good = _GoodPart(0, base_offset)
     try:
         for span in walk_batches(file, 0, file.size()):
             if not _is_good(file.pread(span.size_bytes, span.position), span.magic):
                 break
-            end = span.last_offset + 1
+            good = _GoodPart(span.position + span.size_bytes, span.last_offset + 1)
     except KafkaError:  # what stands there is no batch
         pass
-    return end
+    finally:
+        file.close()
+    return good
 
 
 def _is_good(data: bytes, magic: int) -> bool:

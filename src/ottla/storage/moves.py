@@ -262,6 +262,9 @@ class LogMoves:
             self._give_up(move, error)
             return
         move.log.move_to(move.future.path)
+        files, directories = move.log.unsynced_names or ((), ())
+        metadata = f"{move.future.path}/{PARTITION_METADATA}"
+        move.log.unsynced_names = ([*files, metadata], [*directories, move.destination.path])
         move.is_switched = True
         meta = move.destination.meta
         if self._on_moved is not None and meta is not None and meta.directory_id is not None:
