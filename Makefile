@@ -13,13 +13,18 @@ FRANZ := .cache/interop/franz
 KAFKAJS := .cache/interop/js/node_modules/.package-lock.json
 PROZESS := .cache/interop/prozess/node_modules/.package-lock.json
 JAFKA := .cache/interop/jafka/classes/JafkaClient.class
+KAFKA := .cache/kafka-4.4.0
+STREAMS := .cache/interop/streams/classes/WordCount.class
+CONNECT := .cache/interop/connect/.complete
+NODE_RDKAFKA := .cache/interop/node-rdkafka/node_modules/.package-lock.json
+KAFKA_PYTHON := .cache/interop/kafka-python/kafka_python-3.0.12/PKG-INFO
 FUZZ_SECONDS ?= 5
 CRASH_SECONDS ?= 120
 MINUTES ?= 10
 SERVE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test test-compiled test-pure interop fuzz lint docs bench groups gate crash soak lock clean
+.PHONY: help serve build test test-compiled test-pure interop suites fuzz lint docs bench groups gate crash soak lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -72,11 +77,37 @@ $(JAFKA): $(wildcard tests/interop/clients/jafka/*)
 	@mvn -q -B -f tests/interop/clients/jafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.cache/interop/jafka/lib
 	@javac -cp ".cache/interop/jafka/lib/*" -d .cache/interop/jafka/classes tests/interop/clients/jafka/JafkaClient.java
 
-interop: $(INSTALLED) $(FRANZ) $(KAFKAJS) $(PROZESS) $(JAFKA) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
-	@tools/kafka-home .cache/kafka-4.4.0 4.4.0
-	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 $(BIN)/python -m pytest -q -n $(WORKERS) --timeout 300 --durations=10 tests/interop
+$(KAFKA)/complete: tools/kafka-home
+	@tools/kafka-home $(KAFKA) 4.4.0 && touch $@
+
+$(STREAMS): $(KAFKA)/complete $(wildcard tests/interop/clients/streams/*)
+	@javac -cp "$(KAFKA)/libs/*" -d $(@D) tests/interop/clients/streams/WordCount.java
+
+$(CONNECT): tests/interop/clients/connect/pom.xml
+	@mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)/lib
+	@touch $@
+
+# Against the system's librdkafka where its headers are (librdkafka-dev); else npm builds the one that it brings, in minutes.
+$(NODE_RDKAFKA): $(wildcard tests/interop/clients/node-rdkafka/package*.json)
+	@mkdir -p .cache/interop/node-rdkafka
+	@cp tests/interop/clients/node-rdkafka/package*.json tests/interop/clients/node-rdkafka/.npmrc .cache/interop/node-rdkafka
+	@BUILD_LIBRDKAFKA=$(if $(wildcard /usr/include/librdkafka/rdkafka.h),0,1) JOBS=$(WORKERS) \
+		npm_config_nodedir=$$(node -p 'path.resolve(process.execPath, "../..")') \
+		npm ci --silent --no-audit --no-fund --prefix .cache/interop/node-rdkafka && touch $@
+
+$(KAFKA_PYTHON): tests/interop/suites/kafka-python.lock $(DEPENDENCIES)
+	@$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps --no-build-isolation --no-binary kafka-python \
+		--require-hashes -r $< -d .cache/interop/kafka-python
+	@tar -xzf .cache/interop/kafka-python/kafka_python-3.0.12.tar.gz -C .cache/interop/kafka-python && touch $@
+
+interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(KAFKAJS) $(PROZESS) $(JAFKA) $(STREAMS) $(CONNECT) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
+	@KAFKA_HOME=$(CURDIR)/$(KAFKA) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout 300 --durations=10 tests/interop
 	@echo "ottla: our client and command line on Apache Kafka"
-	@KAFKA_HOME=$(CURDIR)/.cache/kafka-4.4.0 OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_client_on_kafka.py
+	@KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_client_on_kafka.py
+
+suites: $(INSTALLED) $(KAFKA)/complete $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other clients' own test suites on the broker and on Apache Kafka, which must come out alike
+	@for broker in ottla kafka; do echo "ottla: suites on $$broker" && KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=$$broker \
+		$(BIN)/python -m pytest -q --timeout 600 tests/interop/suites || exit 1; done
 
 fuzz: $(INSTALLED) ## feed damaged requests, batches and files for a minute (FUZZ_SECONDS=5 for each kind)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q --timeout $$(($(FUZZ_SECONDS) + 120)) tests/fuzz

@@ -41,6 +41,9 @@ class Broker(Protocol):
 
     def restart(self) -> None: ...
 
+    def kill(self) -> None:
+        """End it as a crash would (SIGKILL); `start` brings it back on the same data."""
+
 
 def find_free_port(count: int = 1) -> int:
     """Return the first of `count` neighbouring ports that were free a moment ago."""
@@ -104,6 +107,12 @@ class BrokerProcess:
     def restart(self) -> None:
         self.stop()
         self.start()
+
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        assert process is not None, "only a broker that runs can be killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
