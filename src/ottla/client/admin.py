@@ -16,23 +16,27 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self
 
 from ottla.client.cluster import BrokerAddress, Cluster, ClusterSettings, TopicInfo, topic_info
 from ottla.client.configs import (
     ConfigEntry,
     ConfigResource,
     ConfigValue,
+    ResourceType,
     alteration_rows,
     config_entries,
     describe_rows,
 )
+from ottla.client.controller import ask_controller, known_node, named_error, only
 from ottla.client.groups import Groups
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
-from ottla.errors import KafkaError, LeaderNotAvailable, NotController, UnknownTopicOrPartition, error_for_code
+from ottla.client.quorum import Quorum
+from ottla.client.replicas import Replicas
+from ottla.client.users import Users
+from ottla.errors import KafkaError, LeaderNotAvailable, error_for_code
 from ottla.model import IsolationLevel, TopicId, TopicPartition
 from ottla.protocol.apis import ApiKey
-from ottla.protocol.codec import Message
 from ottla.protocol.messages.api_versions import ApiVersionsResponse
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -60,13 +64,10 @@ from ottla.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 BROKER_DEFAULT: Final = -1
 """A partition count or replication factor of -1 leaves the choice to the cluster (KIP-464)."""
-
-M = TypeVar("M", bound=Message)
-K = TypeVar("K")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,12 @@ class Admin:
         self._cluster = Cluster(bootstrap, cluster or ClusterSettings(allow_auto_create_topics=False))
         self.groups = Groups(self._cluster)
         """All about groups and their offsets."""
+        self.replicas = Replicas(self._cluster)
+        """Log directories, elections, reassignments, producers."""
+        self.users = Users(self._cluster)
+        """Quotas and SCRAM credentials."""
+        self.quorum = Quorum(self._cluster)
+        """The metadata quorum, feature levels, brokers that are gone."""
 
     # ---- life
 
@@ -140,7 +147,7 @@ class Admin:
     ) -> CreatedTopic:
         """Create one topic. Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidConfig` and the like."""
         results = await self.create_topics([NewTopic(name, partitions, replication_factor, configs)])
-        return _only(results)
+        return only(results)
 
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
@@ -151,7 +158,7 @@ class Admin:
             timeout_ms=self._timeout_ms,
             validate_only=validate_only,
         )
-        response = await self._ask_controller(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse)
+        response = await ask_controller(self._cluster, ApiKey.CREATE_TOPICS, request, CreateTopicsResponse)
         return {
             row.name: error_for_code(row.error_code, row.error_message)
             or CreatedTopic(row.name, TopicId(row.topic_id), row.num_partitions, row.replication_factor)
@@ -160,7 +167,7 @@ class Admin:
 
     async def delete_topic(self, name: str) -> None:
         """Delete one topic. Raises `UnknownTopicOrPartition` and the like."""
-        _only(await self.delete_topics([name]))
+        only(await self.delete_topics([name]))
 
     async def delete_topics(self, names: Sequence[str]) -> dict[str, KafkaError | None]:
         """Delete topics with all their records."""
@@ -172,12 +179,12 @@ class Admin:
         connection = await self._cluster.any_connection()
         if connection.version_for(ApiKey.DELETE_TOPICS) < 6:
             request.topics = []
-        response = await self._ask_controller(ApiKey.DELETE_TOPICS, request, DeleteTopicsResponse)
-        return {row.name or "": _error(row.error_code, row.error_message, row.name) for row in response.responses}
+        response = await ask_controller(self._cluster, ApiKey.DELETE_TOPICS, request, DeleteTopicsResponse)
+        return {row.name or "": named_error(row.error_code, row.error_message, row.name) for row in response.responses}
 
     async def grow_topic(self, name: str, partitions: int) -> None:
         """Raise a topic's partition count. Raises `InvalidPartitions` when it is not larger."""
-        _only(await self.grow_topics({name: partitions}))
+        only(await self.grow_topics({name: partitions}))
 
     async def grow_topics(
         self, counts: Mapping[str, int], *, validate_only: bool = False
@@ -188,8 +195,8 @@ class Admin:
             timeout_ms=self._timeout_ms,
             validate_only=validate_only,
         )
-        response = await self._ask_controller(ApiKey.CREATE_PARTITIONS, request, CreatePartitionsResponse)
-        return {row.name: _error(row.error_code, row.error_message, row.name) for row in response.results}
+        response = await ask_controller(self._cluster, ApiKey.CREATE_PARTITIONS, request, CreatePartitionsResponse)
+        return {row.name: named_error(row.error_code, row.error_message, row.name) for row in response.results}
 
     async def list_topics(self, *, include_internal: bool = False) -> list[TopicInfo]:
         """Return all topics by name; internal ones (`__consumer_offsets`, ...) only when asked for."""
@@ -199,13 +206,15 @@ class Admin:
 
     async def describe_topic(self, name: str) -> TopicInfo:
         """Return one topic. Raises `UnknownTopicOrPartition` and the like."""
-        return _only(await self.describe_topics([name]))
+        return only(await self.describe_topics([name]))
 
     async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicInfo | KafkaError]:
         """Return topics with their partitions, leaders and replicas. Creates nothing."""
         response = await self._cluster.ask_metadata(names)
         self._cluster.update(response)
-        return {row.name or "": _error(row.error_code, None, row.name) or topic_info(row) for row in response.topics}
+        return {
+            row.name or "": named_error(row.error_code, None, row.name) or topic_info(row) for row in response.topics
+        }
 
     # ---- offsets
 
@@ -247,7 +256,7 @@ class Admin:
         )
         response = await self._cluster.call(ApiKey.DELETE_RECORDS, request, DeleteRecordsResponse, node_id)
         return {
-            TopicPartition(topic.name, row.partition_index): _error(
+            TopicPartition(topic.name, row.partition_index): named_error(
                 row.error_code, None, f"{topic.name}-{row.partition_index}"
             )
             or row.low_watermark
@@ -267,7 +276,7 @@ class Admin:
                 resources=describe_rows(group, names), include_synonyms=True, include_documentation=False
             )
             response = await self._cluster.call(
-                ApiKey.DESCRIBE_CONFIGS, request, DescribeConfigsResponse, await self._node(node_id)
+                ApiKey.DESCRIBE_CONFIGS, request, DescribeConfigsResponse, await known_node(self._cluster, node_id)
             )
             for row in response.results:
                 resource = ConfigResource.of(row.resource_type, row.resource_name)
@@ -285,12 +294,24 @@ class Admin:
                 validate_only=validate_only,
             )
             response = await self._cluster.call(
-                ApiKey.INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse, await self._node(node_id)
+                ApiKey.INCREMENTAL_ALTER_CONFIGS,
+                request,
+                IncrementalAlterConfigsResponse,
+                await known_node(self._cluster, node_id),
             )
             for row in response.responses:
                 resource = ConfigResource.of(row.resource_type, row.resource_name)
                 results[resource] = error_for_code(row.error_code, row.error_message)
         return results
+
+    async def list_config_resources(self, types: Iterable[ResourceType] = ()) -> list[ConfigResource]:
+        """Return what has settings, of all types when none is named (KIP-1142)."""
+        request = ListConfigResourcesRequest(resource_types=list(types))
+        response = await self._cluster.call(ApiKey.LIST_CONFIG_RESOURCES, request, ListConfigResourcesResponse)
+        error = error_for_code(response.error_code)
+        if error is not None:
+            raise error
+        return sorted(ConfigResource.of(row.resource_type, row.resource_name) for row in response.config_resources)
 
     # ---- the cluster
 
@@ -319,7 +340,7 @@ class Admin:
 
     async def api_versions(self, node_id: int | None = None) -> ApiVersionsResponse:
         """Return what a broker serves (any broker when None): version ranges and features."""
-        node = await self._node(node_id)
+        node = await known_node(self._cluster, node_id)
         if node is None:
             return (await self._cluster.any_connection()).api_versions
         return (await self._cluster.connection_to(node)).api_versions
@@ -329,33 +350,6 @@ class Admin:
     @property
     def _timeout_ms(self) -> int:
         return self._cluster.settings.connection.request_timeout_ms
-
-    async def _node(self, node_id: int | None) -> int | None:
-        """Make sure that the metadata knows a broker. Raises `UnknownTopicOrPartition`'s neighbour for a wrong id."""
-        if node_id is not None and node_id not in self._cluster.brokers:
-            await self._cluster.refresh()
-            if node_id not in self._cluster.brokers:
-                raise LeaderNotAvailable(f"the cluster has no broker {node_id}")
-        return node_id
-
-    async def _ask_controller(self, api_key: ApiKey, request: Message, response_type: type[M]) -> M:
-        """Ask the broker that the metadata calls controller: with KRaft any broker, which passes the request on."""
-        deadline = self._cluster.deadline()
-        attempt = 0
-        while True:
-            controller = self._cluster.controller_id
-            node_id = controller if controller in self._cluster.brokers else None
-            response = await self._cluster.call(api_key, request, response_type, node_id)
-            if not _is_from_wrong_controller(response):
-                return response
-            attempt += 1
-            await self._cluster.pause(attempt, deadline, NotController())
-            await self._cluster.refresh()
-
-
-def _is_from_wrong_controller(response: Message) -> bool:
-    rows = getattr(response, "topics", None) or getattr(response, "responses", None) or getattr(response, "results", [])
-    return any(row.error_code == NotController.code for row in rows)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -378,18 +372,3 @@ def _by_broker(resources: Iterable[ConfigResource]) -> dict[int | None, list[Con
     for resource in resources:
         groups[resource.broker_to_ask].append(resource)
     return groups
-
-
-def _error(code: int, message: str | None, subject: str | None) -> KafkaError | None:
-    error = error_for_code(code, message)
-    return type(error)(f"{subject}: {error.sentence}") if error is not None and message is None else error
-
-
-def _only(results: Mapping[K, R | KafkaError]) -> R:
-    """Return the one result, or raise it."""
-    if not results:
-        raise UnknownTopicOrPartition("the cluster's answer is empty")
-    result = next(iter(results.values()))
-    if isinstance(result, KafkaError):
-        raise result
-    return result

@@ -9,15 +9,15 @@
             print(record.value)
 
 Everything runs on one loop in a thread that all objects share and that ends with the process. Methods wait for their
-result. For throughput hand over many records at once (`send_many`), or use the asyncio client: a hop between threads
-costs more than a record.
+result; what has no method here is done with `call`, which hands over the asyncio object. For throughput hand over many
+records at once (`send_many`), or use the asyncio client: a hop between threads costs more than a record.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -132,6 +132,10 @@ class Producer:
         await self._producer.flush()
         return count
 
+    def call(self, work: Callable[[async_producer.Producer], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the asyncio producer: `producer.call(lambda it: it.flush())`."""
+        return self._loop.run(work(self._producer))
+
     def close(self) -> None:
         """Send what is waiting and close."""
         self._loop.run(self._producer.close())
@@ -228,6 +232,10 @@ class Consumer:
         while True:
             yield self._loop.run(self._consumer.__anext__())
 
+    def call(self, work: Callable[[async_consumer.Consumer], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the asyncio consumer."""
+        return self._loop.run(work(self._consumer))
+
     def close(self) -> None:
         """Leave the group, stop fetching and close the connections."""
         self._loop.run(self._consumer.close())
@@ -301,6 +309,10 @@ class Admin:
 
     def describe_cluster(self) -> ClusterDescription:
         return self._loop.run(self._admin.describe_cluster())
+
+    def call(self, work: Callable[[async_admin.Admin], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the asyncio admin: `admin.call(lambda it: it.groups.list_groups())`."""
+        return self._loop.run(work(self._admin))
 
     def close(self) -> None:
         """Close the connections."""
