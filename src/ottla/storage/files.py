@@ -22,6 +22,7 @@ _NEW_FILE_MODE: Final = 0o644
 _READ_ONLY_MODE: Final = 0o400
 _RESIDENT_PROBE_FLAGS: Final = getattr(os, "RWF_NOWAIT", 0)
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MOST_DESCRIPTORS: Final = 1 << 20
 """What the kernel lets a process have (fs.nr_open) unless somebody changed it."""
 
@@ -29,6 +30,11 @@ _MOST_DESCRIPTORS: Final = 1 << 20
 def is_out_of_descriptors(error: BaseException | None) -> bool:
     """True when a file could not be opened because too many are: nothing is lost, and it may work later."""
     return isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS
+
+
+def is_out_of_space(error: BaseException | None) -> bool:
+    """True when something could not be written for want of room: what was written before is still there."""
+    return isinstance(error, OSError) and error.errno in _NO_SPACE
 
 
 def raise_descriptor_limit() -> int:

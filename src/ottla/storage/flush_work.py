@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ottla.errors import KafkaError
 from ottla.storage.directory_names import DirectoryNames
-from ottla.storage.files import File, FileSystem
+from ottla.storage.files import File, FileSystem, is_out_of_space
 from ottla.storage.open_files import SegmentFile
 
 
@@ -28,11 +28,14 @@ class FlushWork:
         "_replacements",
         "_side_files",
         "end_offset",
+        "lacks_replacement",
     )
 
     def __init__(self, filesystem: FileSystem, end_offset: int, files: Sequence[SegmentFile]) -> None:
         """Lease the files. Raises `OSError`; then none is leased."""
         self.end_offset = end_offset
+        self.lacks_replacement = False
+        """True when there was no room for one of the small files: it has to be written another time."""
         self._filesystem = filesystem
         self._files: list[tuple[SegmentFile, File]] = []
         self._new_files: list[str] = []
@@ -62,7 +65,7 @@ class FlushWork:
         self._side_files += files
 
     def add_replacement(self, names: DirectoryNames, path: str, data: bytes) -> None:
-        """Have a small file replaced first."""
+        """Have a small file replaced first; on a full disk the old one stays, see `lacks_replacement`."""
         self._replacements.append((names, path, data))
 
     def add_last(self, work: Callable[[], None]) -> None:
@@ -75,7 +78,12 @@ class FlushWork:
         `synced` are directories that need no sync any more; those that got one are added.
         """
         for names, path, data in self._replacements:
-            names.change(partial(self._filesystem.replace, path, data))
+            try:
+                names.change(partial(self._filesystem.replace, path, data))
+            except OSError as error:
+                if not is_out_of_space(error):
+                    raise
+                self.lacks_replacement = True
         for _, file in self._files:
             file.sync()
         for path in self._new_files:

@@ -244,6 +244,7 @@ class PartitionLog:
         try:
             active.append(batch, last_offset, max_timestamp_ms)
         except OSError as error:
+            _STAMP.pack_into(batch, 0, 0, length, leader_epoch)  # as it came, for whoever asks what is wrong with it
             raise self._undo_append(error) from error
         self.log_end_offset = last_offset + 1
         if active.size_bytes == size_bytes:
@@ -480,7 +481,10 @@ class PartitionLog:
             self.fail_flush(error)
             return
         end_offset = work.end_offset
-        self.flushed_offset = max(self.flushed_offset, end_offset)
+        if work.lacks_replacement:  # after a crash the epochs are learnt from the batches that are checked again
+            self._has_new_epoch = True
+        else:
+            self.flushed_offset = max(self.flushed_offset, end_offset)
         if not self._host.syncs_appends or self.failure is not None:
             return
         if end_offset > self.high_watermark:

@@ -412,15 +412,25 @@ class LogManager:
                 self._jafka.close()
             for log in self._logs.values():
                 is_whole = self._close_log(log) and is_whole
-            self.checkpoint()
+            is_whole = self._checkpoint_last() and is_whole
             unchecked = {place.directory.path for place in self._places.values() if not place.is_clean}
             for directory in self.every_directory:
                 if is_whole and directory.path not in unchecked:
                     directory.write_clean_shutdown(broker_epoch)
+        except OSError as error:  # a full disk, say: what was acknowledged is there, and found by the next start
+            _log.error("the clean-shutdown file cannot be written, so that the next start checks the logs: %s", error)
         finally:
             self._logs.clear()
             for directory in self.every_directory:
                 directory.release()
+
+    def _checkpoint_last(self) -> bool:
+        try:
+            self.checkpoint()
+        except OSError as error:
+            _log.error("checkpoints cannot be written, so that the next start checks the logs: %s", error)
+            return False
+        return True
 
     def _close_log(self, log: PartitionLog) -> bool:
         """Close a log; False when not all of it could be written."""
@@ -459,7 +469,7 @@ class LogManager:
                 log.end_flush(work, error)
             else:
                 log.end_flush(work, None)
-        return log.failure is None
+        return log.failure is None and not log.has_unflushed
 
     def _find_partitions(self, directory: LogDirectory) -> None:
         recovery_points = _read_recovery_points(directory)
