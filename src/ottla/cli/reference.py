@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Final
 import click
 
 from ottla.cli.commands import COMMANDS, cli
+from ottla.cli.json_shapes import LINES, SHAPES, written
 from ottla.cli.serve import serve_parser
 
 HEAD: Final = """\
@@ -27,9 +29,13 @@ Every command but `ottla serve` is an ordinary client: it works on any Kafka-com
 is `localhost:9092`. The commands that read files (`decode`, `commitlog` apart from `import` and `export`) need none.
 
 Data goes to standard output, talk to standard error. Tables are for people: on a terminal they have rules, elsewhere
-they are columns with tabs between, with `-` for what is not known. `--json` is for programs: names of fields stay as
-they are, new ones may be added. A closed pipe ends a command in silence; Ctrl-C ends it with code 130 after it has said
-where it was.
+they are columns with tabs between, with `-` for what is not known. A closed pipe ends a command in silence; Ctrl-C ends
+it with code 130 after it has said where it was.
+
+`--json` is for programs: names of fields stay as they are, new ones may be added. Each command's JSON is shown with
+the kinds of its values in their places: `text`, `number`, `yes/no` (true, false) or `any`, with `?` behind what may be
+null; `"*"` stands for any name. Keys, values and headers of records that are not UTF-8 have `_base64` behind their
+names and are in base64. `offset_at_time` and `error` are there where they were asked for or there is one.
 
 | exit code | means |
 |--:|---|
@@ -39,6 +45,8 @@ where it was.
 | 3 | the cluster cannot be reached; the line names the addresses that were tried |
 | 130 | ended by Ctrl-C |
 """
+
+LINE_CHARACTERS: Final = 116
 
 HIDDEN: Final = ("help", "bootstrap")
 """Options that every command has."""
@@ -83,6 +91,7 @@ def _sections() -> Iterator[str]:
             if record is not None
         ]
         yield _options(records)
+        yield _json(path)
         yield _examples(example_lines(context))
 
 
@@ -118,6 +127,16 @@ def _options(records: Sequence[tuple[str, str]]) -> str:
     if not records:
         return ""
     return "\n" + "".join(f"* `{names}`: {text}\n" for names, text in records)
+
+
+def _json(path: str) -> str:
+    """What `--json` prints, over as many lines as it needs."""
+    shape = SHAPES.get(path)
+    if shape is None:
+        return ""
+    lines = textwrap.wrap(written(shape), LINE_CHARACTERS, break_long_words=False, break_on_hyphens=False)
+    each = ", a line each" if path in LINES else ""
+    return f"\nJSON{each}:\n\n```text\n" + "\n".join(lines) + "\n```\n"
 
 
 def _examples(lines: Sequence[str]) -> str:
