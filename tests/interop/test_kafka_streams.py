@@ -5,7 +5,6 @@ Its topics for repartitioning and for the changelog of its store are made, read 
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,10 +19,9 @@ from confluent_kafka.cimpl import NewTopic
 from ottla.client import sync
 from ottla.client.configs import ConfigResource
 from ottla.errors import KafkaError
-from tests.interop.brokers import KAFKA_HOME, ROOT, Broker
-from tests.interop.clients.jvm import JavaProcess
+from tests.interop.brokers import Broker
+from tests.interop.clients.jvm import OUR_CLASS_PATH, JavaProcess
 
-CLASS_PATH: Final = (os.environ.get("STREAMS", f"{ROOT}/.cache/interop/streams/classes"), f"{KAFKA_HOME}/libs/*")
 APPLICATION: Final = "word-count"
 PARTITIONS: Final = 2
 SETTINGS: Final = (
@@ -58,7 +56,7 @@ def start_streams(broker: Broker, tmp_path: Path) -> Iterator[Callable[[], JavaP
     def start() -> JavaProcess:
         number = len(started)
         words = (broker.address, "lines", "counts", APPLICATION, str(tmp_path / f"state-{number}"))
-        started.append(JavaProcess(tmp_path / f"log-{number}", CLASS_PATH, "WordCount", *words))
+        started.append(JavaProcess(tmp_path / f"log-{number}", OUR_CLASS_PATH, "WordCount", *words))
         return started[-1]
 
     yield start

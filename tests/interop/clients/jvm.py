@@ -9,10 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.interop.brokers import KAFKA_HOME
+from tests.interop.brokers import KAFKA_HOME, ROOT
 
 QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+OUR_CLASS_PATH: Final = (os.environ.get("JAVA_CLASSES", f"{ROOT}/.cache/interop/java"), f"{KAFKA_HOME}/libs/*")
+"""Our programs on Kafka's libraries, as `make interop` compiles them from `clients/java/`."""
+
 STOP_TIMEOUT_S: Final = 60.0
+
+
+def java(class_path: Sequence[str], main: str, *words: str) -> list[str]:
+    """Return the command that runs a program, with warnings on its standard output."""
+    logging = f"-Dlog4j2.configurationFile={KAFKA_HOME}/log4j2.properties"
+    return ["java", *QUICK, logging, "-cp", os.pathsep.join(class_path), main, *words]
 
 
 class JavaProcess:
@@ -20,10 +29,9 @@ class JavaProcess:
 
     def __init__(self, log: Path, class_path: Sequence[str], main: str, *words: str) -> None:
         self._log = log
-        logging = f"-Dlog4j2.configurationFile={KAFKA_HOME}/log4j2.properties"
         with log.open("wb") as printed:
             self._process = subprocess.Popen(
-                ["java", *QUICK, logging, "-cp", os.pathsep.join(class_path), main, *words],
+                java(class_path, main, *words),
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,

@@ -9,14 +9,31 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from tests.interop.brokers import ROOT
+from tests.interop.clients.franz import FRANZ
+from tests.interop.clients.jvm import OUR_CLASS_PATH, java
 
 LIBRARIES: Final = ("confluent-kafka", "kafka-python", "aiokafka")
+NODE_MODULES: Final = Path(os.environ.get("NODE_MODULES", ROOT / ".cache/interop/js/node_modules"))
 WAIT_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.02
+
+
+def command(library: str, arguments: Sequence[str]) -> list[str]:
+    """Return what runs a member. Those that are not in Python know no assignor but range, and no static members."""
+    address, group, topic = arguments[:3]
+    match library:
+        case "kafka-clients":
+            return java(OUR_CLASS_PATH, "GroupMember", address, group, topic)
+        case "kafkajs":
+            return ["node", str(ROOT / "tests/interop/clients/js/member.cjs"), address, group, topic]
+        case "franz-go":
+            return [str(FRANZ), address, "member", topic, group]
+    return [sys.executable, "-m", "tests.interop.groups.member_process", library, *arguments]
 
 
 class MemberProcess:
@@ -37,10 +54,11 @@ class MemberProcess:
         self.records: list[tuple[int, int, str]] = []
         self.committed: dict[int, int] = {}
         self.is_closed = False
-        arguments = [library, address, group, topic, assignor, *([instance_id] if instance_id is not None else [])]
+        arguments = [address, group, topic, assignor, *([instance_id] if instance_id is not None else [])]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.interop.groups.member_process", *arguments],
+            command(library, arguments),
             cwd=ROOT,
+            env={**os.environ, "NODE_PATH": str(NODE_MODULES), "KAFKAJS_NO_PARTITIONER_WARNING": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -54,7 +72,8 @@ class MemberProcess:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._take(json.loads(line))
+            if line.startswith(b"{") and line.endswith(b"\n"):  # else it is from a log, or cut off by a kill
+                self._take(json.loads(line))
 
     def _read_errors(self) -> None:
         assert self._process.stderr is not None

@@ -120,7 +120,7 @@ def test_two_members_share_the_partitions_and_the_rest_takes_over_when_one_leave
     wait_for_records(wanted, one, two)
 
 
-def test_three_libraries_share_a_group_through_kills_and_a_restart_of_the_broker(
+def test_three_libraries_share_a_group_through_kills_of_a_member_and_of_the_broker(
     broker: Broker, topic: str, start_member: Start
 ) -> None:
     wanted = produce(broker, topic, 100)
@@ -139,6 +139,16 @@ def test_three_libraries_share_a_group_through_kills_and_a_restart_of_the_broker
     assert committed(broker) == 200
     wait_for_members(broker, 2, *members[1:])
     wanted |= produce(broker, topic, 100, start=200)
+    wait_for_records(wanted, *members)
+    wait_until(lambda: committed(broker) == 300, members, "all is committed")
+
+    broker.kill()
+    broker.start()
+
+    assert committed(broker) == 300
+    members.append(start_member(LIBRARIES[0]))
+    wait_for_members(broker, 3, *members[1:])
+    wanted |= produce(broker, topic, 100, start=300)
     wait_for_records(wanted, *members)
 
 

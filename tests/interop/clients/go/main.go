@@ -4,6 +4,7 @@
 //	franz ADDRESS produce TOPIC CODEC ACKS IDEMPOTENT < rows
 //	franz ADDRESS consume TOPIC COUNT OFFSET       (OFFSET -1: from the end on)
 //	franz ADDRESS admin TOPIC                      (what an administrator does, told as one line of JSON)
+//	franz ADDRESS member TOPIC GROUP               (a member of a group, until SIGTERM)
 package main
 
 import (
@@ -32,6 +33,13 @@ const (
 )
 
 func main() {
+	if os.Args[2] == "member" {
+		if err := beMember(os.Args[1], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := run(ctx, os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
