@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker.metadata.alter_configs import ConfigAlteration
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.quorum import QuorumListener
+from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
 from ottla.dialects.listener import Listener
+from ottla.model import TopicPartition
 from ottla.server import Server, StartError
 from ottla.testing.clock import ManualClock
 from ottla.testing.cluster import running_broker
@@ -134,4 +137,29 @@ def test_of_two_that_bind_one_port_at_once_the_second_to_listen_says_so(
             """Nothing was left locked."""
 
     monkeypatch.setattr(Listener, "start", refuse)
+    asyncio.run(scenario())
+
+
+def test_chores_begin_with_the_settings_that_were_changed_before_the_start(tmp_path: Path) -> None:
+    """The throttle of a move outlives the broker, as the move does."""
+
+    async def scenario() -> None:
+        directories = [tmp_path / "one", tmp_path / "two"]
+        settings = {"log.dirs": ",".join(map(str, directories))}
+        throttle = ("replica.alter.log.dirs.io.max.bytes.per.second", 0, "1")
+        async with running_broker(settings) as running:
+            broker = running.broker
+            broker.alter_configs([ConfigAlteration(ResourceType.BROKER, "1", [throttle])])
+            broker.metadata.create_topics([NewTopic("t", 1, 1)])
+            for _ in range(5):
+                broker.append(broker.partition("t", 0), memoryview(make_batch(value=b"x" * 100_000)))
+            source = next(path for path in directories if (path / "t-0").exists())
+            target = next(path for path in directories if path != source)
+            broker.administration.keep_log_in(str(target), TopicPartition("t", 0))
+        async with running_broker(settings) as running:
+            (future,) = [
+                future for facts in running.broker.administration.log_directories() for future in facts.futures
+            ]
+            assert future.offset_lag > 0
+
     asyncio.run(scenario())

@@ -163,7 +163,7 @@ class Server:
         self._broker.load_topics()
         self._broker.load_groups()
         if not self._is_read_only:  # nothing is compacted, and nothing goes, however old it is
-            self._log.start_housekeeping(self.timers, self.config)
+            self._log.start_housekeeping(self.timers, self._metadata.settings.values)
 
     def _take_over(self, logs: Sequence[TopicPartition]) -> None:
         from ottla.broker.jafka_topics import take_over  # once in a directory's life

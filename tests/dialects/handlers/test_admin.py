@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.broker.broker import Broker
+from ottla.broker.metadata.alter_configs import ConfigAlteration
 from ottla.broker.metadata.create_topics import NewTopic
+from ottla.config.alter import ResourceType
+from ottla.dialects.kafka.answers import RequestContext
 from ottla.dialects.kafka.errors import CloseConnection
 from ottla.dialects.kafka.handlers import (
     access_rules,
@@ -32,8 +37,9 @@ from ottla.dialects.kafka.handlers import (
     update_features,
 )
 from ottla.dialects.kafka.router import Router
+from ottla.dialects.session import Peer
 from ottla.errors import KafkaStorageError
-from ottla.model import TopicPartition
+from ottla.model import TopicPartition, format_uuid
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from ottla.protocol.messages.alter_client_quotas import (
@@ -77,8 +83,10 @@ from ottla.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from ottla.protocol.messages.unregister_controller import UnregisterControllerRequest
 from ottla.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from ottla.testing.cluster import running_broker
 from tests.broker.harness import batch
-from tests.dialects.handlers.harness import Bench
+from tests.dialects.handlers.harness import LISTENER, Bench
+from tests.storage.harness import make_batch
 
 UNKNOWN_TOPIC, INVALID_TOPIC, SECURITY_DISABLED, STORAGE_ERROR, NO_SUCH_DIRECTORY = 3, 17, 54, 56, 57
 
@@ -330,3 +338,52 @@ def test_telemetry_is_answered_and_not_announced(bench: Bench) -> None:
     )
     assert bench.ask(push_telemetry, push, 0).error_code == 0
     assert ApiKey.PUSH_TELEMETRY in Router().served()
+
+
+def test_a_log_on_its_way_is_a_future_replica_and_the_metadata_knows_where_it_arrived(tmp_path: Path) -> None:
+    throttle = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+    def limit(broker: Broker, rate: int) -> None:
+        broker.alter_configs([ConfigAlteration(ResourceType.BROKER, "1", [(throttle, 0, str(rate))])])
+
+    def ask(broker: Broker, path: Path, topic: str) -> int:
+        asked = [AlterReplicaLogDir(path=str(path), topics=[AlterReplicaLogDirTopic(name=topic, partitions=[0])])]
+        context = RequestContext(broker, Peer(LISTENER, "localhost", 50_000), api_version=2)
+        (row,) = alter_replica_log_dirs.handle(AlterReplicaLogDirsRequest(dirs=asked), context).results
+        return row.partitions[0].error_code
+
+    def replicas(broker: Broker) -> dict[str, list[tuple[int, int, bool]]]:
+        context = RequestContext(broker, Peer(LISTENER, "localhost", 50_000), api_version=4)
+        results = describe_log_dirs.handle(DescribeLogDirsRequest(topics=None), context).results
+        return {
+            Path(directory.log_dir).name: [
+                (row.partition_size, row.offset_lag, row.is_future_key)
+                for topic in directory.topics
+                for row in topic.partitions
+            ]
+            for directory in results
+        }
+
+    async def scenario() -> None:
+        one, two = tmp_path / "one", tmp_path / "two"
+        async with running_broker({"log.dirs": f"{one},{two}"}) as running:
+            broker = running.broker
+            assert ask(broker, two, "t") == UNKNOWN_TOPIC  # and yet it is made there
+            broker.metadata.create_topics([NewTopic("t", 1, 1)])
+            assert (two / "t-0").exists()
+            for _ in range(5):
+                broker.append(broker.partition("t", 0), memoryview(make_batch(value=b"x" * 100_000)))
+            ((size_bytes, _, _),) = replicas(broker)["two"]
+            limit(broker, 1)
+            assert ask(broker, one, "t") == 0
+            assert replicas(broker) == {"one": [(0, 5, True)], "two": [(size_bytes, 0, False)]}
+            limit(broker, 10**9)
+            while (two / "t-0").exists() or not (one / "t-0").exists():
+                await asyncio.sleep(0.01)
+            assert replicas(broker) == {"one": [(size_bytes, 0, False)], "two": []}
+            where = broker.image.topic("t")
+            assert where is not None
+            (directory_id,) = where.partitions[0].directories
+            assert format_uuid(directory_id) in (one / "meta.properties").read_text()
+
+    asyncio.run(scenario())
