@@ -21,7 +21,6 @@ Rules that every engine keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ottla.config.log_config import LogConfig
@@ -94,8 +93,7 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadResult:
+class ReadResult(NamedTuple):
     """Whole batches from one partition, in offset order, as spans that together are `size_bytes` long."""
 
     spans: Sequence[bytes | memoryview | FileSpan]

@@ -11,8 +11,7 @@ entry carries both, the name None where the id was not known when the entry was 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, final
 
 from ottla.clock import Clock
 from ottla.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
@@ -30,19 +29,41 @@ PartitionKey = tuple[TopicId | str, int]
 """A partition as the client names it: topic id (from Fetch 13 on) or topic name, and partition."""
 
 
-@dataclass(slots=True)
+@final
 class FetchEntry:
     """One partition of a fetch: what is asked, and in a session also what was answered last."""
 
-    topic: str | None
-    topic_id: TopicId
-    partition: int
-    fetch_offset: int
-    max_bytes: int
-    current_leader_epoch: int = -1
-    last_fetched_epoch: int = -1
-    told_high_watermark: int = NO_OFFSET
-    told_log_start_offset: int = NO_OFFSET
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "max_bytes",
+        "partition",
+        "told_high_watermark",
+        "told_log_start_offset",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str | None,
+        topic_id: TopicId,
+        partition: int,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = partition
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.told_high_watermark = NO_OFFSET
+        self.told_log_start_offset = NO_OFFSET
 
     def take_position_of(self, asked: FetchEntry) -> None:
         """Read on where `asked` says; what was told stays."""

@@ -10,7 +10,7 @@ afresh: nothing is held meanwhile. All of this is as Kafka does it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import final
 
 from ottla.broker.fetch_sessions import FetchEntry
 from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead, unknown_read
@@ -23,16 +23,28 @@ FindPartition = Callable[[FetchEntry], Partition]
 """Returns the partition that an entry names, or raises why there is none."""
 
 
-@dataclass(slots=True)
+@final
 class FetchPlan:
     """What to read, in this order, and how long to wait for how much."""
 
-    entries: Sequence[FetchEntry]
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
-    is_follower: bool = False
+    __slots__ = ("entries", "is_follower", "isolation", "max_bytes", "max_wait_ms", "min_bytes")
+
+    def __init__(
+        self,
+        entries: Sequence[FetchEntry],
+        max_wait_ms: int,
+        min_bytes: int,
+        max_bytes: int,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        *,
+        is_follower: bool = False,
+    ) -> None:
+        self.entries = entries
+        self.max_wait_ms = max_wait_ms
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.isolation = isolation
+        self.is_follower = is_follower
 
 
 Reply = Callable[[list[PartitionRead]], None]

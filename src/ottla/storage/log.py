@@ -520,15 +520,23 @@ class PartitionLog:
             )
         if offset >= limit.up_to_offset:
             return _EMPTY_READ
+        if offset >= self.active.base_offset:
+            return self._read_from(self.active, offset, limit) or _EMPTY_READ
         for segment in self._segments_from(offset):
-            found = segment.read(offset, limit)
-            if found is None:
-                continue
-            if found.is_first_batch_cut or not found.size_bytes:
-                return _EMPTY_READ
-            span = self._span(segment.file, found.position, found.size_bytes)
-            return ReadResult((span,), found.size_bytes, self._aborted_in(segment, offset, found))
+            result = self._read_from(segment, offset, limit)
+            if result is not None:
+                return result
         return _EMPTY_READ
+
+    def _read_from(self, segment: Segment, offset: int, limit: ReadLimit) -> ReadResult | None:
+        """Read from a segment; None when no batch of it is at or above `offset`."""
+        found = segment.read(offset, limit)
+        if found is None:
+            return None
+        if found.is_first_batch_cut or not found.size_bytes:
+            return _EMPTY_READ
+        span = self._span(segment.file, found.position, found.size_bytes)
+        return ReadResult((span,), found.size_bytes, self._aborted_in(segment, offset, found))
 
     def _span(self, file: SegmentFile, position: int, size_bytes: int) -> bytes | SegmentSpan:
         if size_bytes < SPAN_FROM_BYTES:

@@ -38,6 +38,9 @@ LEADER_ERRORS: Final = (NotLeaderOrFollower, FencedLeaderEpoch)
 
 CONSUMER_REPLICA_ID: Final = -1
 
+_ISOLATION_LEVELS: Final = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
+"""By their numbers on the wire."""
+
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | LaterAnswer:
     broker = context.broker
@@ -54,14 +57,14 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
     except KafkaError as error:
         return FetchResponse(error_code=error_code(error))
     answer = _Answer(fetch_context, context.api_version)
-    if request.isolation_level not in (0, 1):
+    if not 0 <= request.isolation_level < len(_ISOLATION_LEVELS):
         return answer.refusal(InvalidRequest())
     plan = FetchPlan(
         list(fetch_context.entries.values()),
         request.max_wait_ms,
         request.min_bytes,
         request.max_bytes,
-        IsolationLevel(request.isolation_level),
+        _ISOLATION_LEVELS[request.isolation_level],
         is_follower=_replica_id(request, context) > CONSUMER_REPLICA_ID,
     )
     result = broker.fetch(plan, answer.complete)
@@ -92,7 +95,8 @@ class _Answer:
         topic: FetchableTopicResponse | None = None
         topic_key: TopicId | str | None = None
         rows = list(zip(self._rows, reads, strict=True))
-        rows.sort(key=_is_unknown)
+        if len(rows) > 1:
+            rows.sort(key=_is_unknown)
         for (key, entry), read in rows:
             offsets = read.offsets
             if not self._context.should_answer(
