@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.cluster import parse_bootstrap
 from ottla.client.connection import format_address
+from ottla.client.topology import parse_bootstrap
 
 
 @pytest.mark.parametrize(

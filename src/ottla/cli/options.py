@@ -85,7 +85,7 @@ _PRODUCER_OPTIONS: Final = (
 
 
 def _check_bootstrap(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    from ottla.client.cluster import parse_bootstrap
+    from ottla.client.topology import parse_bootstrap
 
     try:
         parse_bootstrap(value)

@@ -10,9 +10,9 @@ import click
 
 from ottla.cli.options import CLIENT_ID, bootstrap_option, examples, json_option
 from ottla.cli.output import DONE, UNREACHABLE, print_json, print_line, run, say_error
-from ottla.client.cluster import parse_bootstrap
 from ottla.client.connection import ConnectionSettings, open_connection
 from ottla.client.errors import ConnectionLost
+from ottla.client.topology import parse_bootstrap
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 

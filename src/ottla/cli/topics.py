@@ -18,9 +18,9 @@ from ottla.cli.options import (
 )
 from ottla.cli.output import DONE, count_text, failed_rows, print_json, print_line, print_table, report_changes, run
 from ottla.client.admin import BROKER_DEFAULT, Admin, CreatedTopic, NewTopic
-from ottla.client.cluster import TopicInfo
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
 from ottla.client.offsets import OffsetAndTimestamp
+from ottla.client.topology import TopicInfo
 from ottla.clock import SystemClock
 from ottla.errors import KafkaError, TopicAlreadyExists, UnsupportedVersion
 from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_OFFSET, TopicPartition, format_uuid

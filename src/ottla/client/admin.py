@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from ottla.client.cluster import BrokerAddress, Cluster, ClusterSettings, TopicInfo, topic_info
+from ottla.client.cluster import Cluster, ClusterSettings
 from ottla.client.configs import (
     ConfigEntry,
     ConfigResource,
@@ -33,6 +33,7 @@ from ottla.client.groups import Groups
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.client.quorum import Quorum
 from ottla.client.replicas import Replicas
+from ottla.client.topology import BrokerAddress, TopicInfo, topic_info
 from ottla.client.users import Users
 from ottla.errors import KafkaError, LeaderNotAvailable, error_for_code
 from ottla.model import IsolationLevel, TopicId, TopicPartition

@@ -13,11 +13,12 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import TypeVar
 
 from ottla.client.connection import Connection, ConnectionSettings, format_address, open_connection
 from ottla.client.errors import ClusterUnreachable, ConnectionLost
 from ottla.client.retry import Backoff, Reaction, reaction_to
+from ottla.client.topology import BrokerAddress, TopicInfo, newest_epochs, parse_bootstrap, topic_info
 from ottla.errors import (
     KafkaError,
     LeaderNotAvailable,
@@ -34,8 +35,6 @@ from ottla.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
-
-DEFAULT_PORT: Final = 9092
 
 M = TypeVar("M", bound=Message)
 
@@ -55,57 +54,6 @@ class ClusterSettings:
     api_timeout_ms: int = 60_000
     """How long a call that is worth another attempt goes on trying (Kafka's default.api.timeout.ms)."""
     allow_auto_create_topics: bool = True
-
-
-class BrokerAddress(NamedTuple):
-    """A broker as Metadata shows it."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None = None
-
-    def __str__(self) -> str:
-        return format_address(self.host, self.port)
-
-
-class PartitionInfo(NamedTuple):
-    """A partition as Metadata shows it; `leader` is -1 while there is none."""
-
-    partition: int
-    leader: int
-    leader_epoch: int
-    replicas: Sequence[int]
-    isr: Sequence[int]
-    offline_replicas: Sequence[int]
-
-
-class TopicInfo(NamedTuple):
-    """A topic as Metadata shows it; the position of a partition is its number."""
-
-    name: str
-    topic_id: TopicId
-    is_internal: bool
-    partitions: Sequence[PartitionInfo]
-
-
-def parse_bootstrap(bootstrap: str | Iterable[str]) -> list[tuple[str, int]]:
-    """Return hosts and ports of "HOST[:PORT],..." or a list of such. Raises `ValueError`."""
-    entries = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
-    addresses = [_parse_address(entry.strip()) for entry in entries if entry.strip()]
-    if not addresses:
-        raise ValueError("no bootstrap address given; HOST:PORT is expected")
-    return addresses
-
-
-def _parse_address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if text.endswith("]") or not colon or (":" in host and not host.startswith("[")):
-        host, port = text, str(DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise ValueError(f"{text!r} is no address; HOST:PORT is expected")
-    return host, int(port)
 
 
 class Cluster:
@@ -447,34 +395,10 @@ class Cluster:
         old = self.topics.get(name)
         topic = topic_info(row)
         if old is not None and old.topic_id == topic.topic_id:
-            topic = topic._replace(partitions=_newest_epochs(old.partitions, topic.partitions))
+            topic = topic._replace(partitions=newest_epochs(old.partitions, topic.partitions))
         self.topics[name] = topic
         if topic.topic_id != ZERO_TOPIC_ID:
             self._names[topic.topic_id] = name
-
-
-def topic_info(row: MetadataResponseTopic) -> TopicInfo:
-    """Return a Metadata row as a value, partitions in order."""
-    partitions = tuple(
-        PartitionInfo(
-            partition.partition_index,
-            partition.leader_id,
-            partition.leader_epoch,
-            tuple(partition.replica_nodes),
-            tuple(partition.isr_nodes),
-            tuple(partition.offline_replicas),
-        )
-        for partition in sorted(row.partitions, key=lambda partition: partition.partition_index)
-    )
-    return TopicInfo(row.name or "", TopicId(row.topic_id), row.is_internal, partitions)
-
-
-def _newest_epochs(old: Sequence[PartitionInfo], new: Sequence[PartitionInfo]) -> tuple[PartitionInfo, ...]:
-    """Keep what is known under a later leader epoch: brokers learn of a new leader at different moments (KIP-320)."""
-    return tuple(
-        old[index] if index < len(old) and old[index].leader_epoch > partition.leader_epoch else partition
-        for index, partition in enumerate(new)
-    )
 
 
 def _mark_seen(task: asyncio.Task[None]) -> None:

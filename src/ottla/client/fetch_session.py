@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.model import TopicId, TopicPartition
+from ottla.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 
 FULL_EPOCH: Final = 0
 """Names every partition, and asks the broker to remember them."""
@@ -82,3 +83,34 @@ class FetchSession:
         closing = SessionRequest(self._id, CLOSING_EPOCH, (), ())
         self._id, self._epoch = 0, FULL_EPOCH
         return closing
+
+
+def topic_rows(said: SessionRequest) -> list[FetchTopic]:
+    """Return the positions as a Fetch request has them."""
+    topics: dict[str, FetchTopic] = {}
+    for partition, position in said.positions:
+        topic = topics.get(partition.topic)
+        if topic is None:
+            topic = topics[partition.topic] = FetchTopic(
+                topic=partition.topic, topic_id=position.topic_id, partitions=[]
+            )
+        topic.partitions.append(
+            FetchPartition(
+                partition=partition.partition,
+                current_leader_epoch=position.leader_epoch,
+                fetch_offset=position.offset,
+                partition_max_bytes=position.max_bytes,
+            )
+        )
+    return list(topics.values())
+
+
+def forgotten_rows(said: SessionRequest) -> list[ForgottenTopic]:
+    """Return what is forgotten as a Fetch request has it."""
+    topics: dict[tuple[str, TopicId], ForgottenTopic] = {}
+    for partition, topic_id in said.forgotten:
+        topic = topics.setdefault(
+            (partition.topic, topic_id), ForgottenTopic(topic=partition.topic, topic_id=topic_id, partitions=[])
+        )
+        topic.partitions.append(partition.partition)
+    return list(topics.values())

@@ -15,14 +15,15 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ottla.client.cluster import BrokerAddress, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
 from ottla.client.errors import LogTruncated
-from ottla.client.fetch_session import FetchPosition, FetchSession, SessionRequest
+from ottla.client.fetch_session import FetchPosition, FetchSession, SessionRequest, forgotten_rows, topic_rows
 from ottla.client.fetched import FetchedPartition
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.client.retry import Reaction, reaction_to
 from ottla.client.subscription import PartitionState, Subscription
+from ottla.client.topology import BrokerAddress
 from ottla.client.truncation import EpochEnd, find_epoch_ends
 from ottla.errors import (
     FetchSessionIdNotFound,
@@ -46,11 +47,8 @@ from ottla.model import (
 )
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages.fetch import (
-    FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
-    ForgottenTopic,
     PartitionData,
 )
 from ottla.records.reading import Aborted, split_readable
@@ -372,8 +370,8 @@ class Fetcher:
             isolation_level=settings.isolation_level,
             session_id=said.session_id,
             session_epoch=said.session_epoch,
-            topics=_topic_rows(said),
-            forgotten_topics_data=_forgotten_rows(said),
+            topics=topic_rows(said),
+            forgotten_topics_data=forgotten_rows(said),
             rack_id=settings.client_rack,
         )
         timeout_ms = self._cluster.settings.connection.request_timeout_ms + settings.fetch_max_wait_ms
@@ -474,32 +472,3 @@ def _about(partition: TopicPartition, error: KafkaError) -> KafkaError:
     named = KafkaError.__new__(type(error))
     KafkaError.__init__(named, f"{partition}: {error}")
     return named
-
-
-def _topic_rows(said: SessionRequest) -> list[FetchTopic]:
-    topics: dict[str, FetchTopic] = {}
-    for partition, position in said.positions:
-        topic = topics.get(partition.topic)
-        if topic is None:
-            topic = topics[partition.topic] = FetchTopic(
-                topic=partition.topic, topic_id=position.topic_id, partitions=[]
-            )
-        topic.partitions.append(
-            FetchPartition(
-                partition=partition.partition,
-                current_leader_epoch=position.leader_epoch,
-                fetch_offset=position.offset,
-                partition_max_bytes=position.max_bytes,
-            )
-        )
-    return list(topics.values())
-
-
-def _forgotten_rows(said: SessionRequest) -> list[ForgottenTopic]:
-    topics: dict[tuple[str, TopicId], ForgottenTopic] = {}
-    for partition, topic_id in said.forgotten:
-        topic = topics.setdefault(
-            (partition.topic, topic_id), ForgottenTopic(topic=partition.topic, topic_id=topic_id, partitions=[])
-        )
-        topic.partitions.append(partition.partition)
-    return list(topics.values())

@@ -20,12 +20,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ottla.client.accumulator import Accumulator, AccumulatorSettings
-from ottla.client.cluster import Cluster, ClusterSettings, TopicInfo
+from ottla.client.cluster import Cluster, ClusterSettings
 from ottla.client.errors import BufferFull
 from ottla.client.partitioner import Partitioner, StickyChoice, partition_for_key
 from ottla.client.producer_batch import Delivery, PartitionQueue, RecordMetadata
 from ottla.client.sender import Sender, SenderSettings
 from ottla.client.serializers import Serializer, as_bytes
+from ottla.client.topology import TopicInfo
 from ottla.clock import Clock, SystemClock
 from ottla.errors import KafkaError, UnknownTopicOrPartition
 from ottla.model import TopicPartition

@@ -16,15 +16,17 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ottla.client.accumulator import Accumulator
-from ottla.client.cluster import BrokerAddress, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
-from ottla.client.errors import DeliveryExpired, RefusedWithBatch
+from ottla.client.errors import DeliveryExpired
 from ottla.client.producer_batch import PartitionQueue, ProducerBatch
+from ottla.client.refusals import about_partition, errors_of_records, refused_with
 from ottla.client.retry import Reaction, reaction_to
+from ottla.client.sequencing import Sequencing
+from ottla.client.topology import BrokerAddress
 from ottla.errors import (
     DuplicateSequenceNumber,
     InvalidProducerEpoch,
-    InvalidRecord,
     KafkaError,
     MessageTooLarge,
     OutOfOrderSequenceNumber,
@@ -32,12 +34,11 @@ from ottla.errors import (
     UnknownServerError,
     error_for_code,
 )
-from ottla.model import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ZERO_TOPIC_ID, TopicId
+from ottla.model import NO_OFFSET, NO_SEQUENCE, ZERO_TOPIC_ID, TopicId
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
@@ -45,12 +46,10 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.records.record import add_sequence
 
 TOPIC_IDS_FROM: Final = 13
 """The first version of Produce that names topics by id (KIP-516)."""
 
-MAX_EPOCH: Final = 2**15 - 1
 MAX_FENCED_ATTEMPTS: Final = 3
 """So often a batch is tried under another producer epoch when the broker calls its epoch outdated."""
 
@@ -80,8 +79,7 @@ class Sender:
         self._identifying: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expiry_timer: asyncio.TimerHandle | None = None
-        self._producer_id = NO_PRODUCER_ID
-        self._producer_epoch = NO_PRODUCER_EPOCH
+        self._sequencing = Sequencing(is_idempotent=settings.is_idempotent)
         self._failures = 0
         self._refresh_at = 0.0
 
@@ -122,7 +120,7 @@ class Sender:
             return
         if self._expiry_timer is None:
             self._watch_expiry()
-        if self._settings.is_idempotent and self._producer_id == NO_PRODUCER_ID:
+        if self._sequencing.needs_id:
             self._identify()
             return
         while True:
@@ -182,7 +180,7 @@ class Sender:
                 info = self._cluster.topics.get(name)
                 topic_id = info.topic_id if info is not None else ZERO_TOPIC_ID
                 topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
-            topic.partition_data.append(PartitionProduceData(index=index, records=self._sealed(batch)))
+            topic.partition_data.append(PartitionProduceData(index=index, records=self._sequencing.sealed(batch)))
             if not batch.rank:
                 batch.rank = (batch.queue.sent_count,)
                 batch.queue.sent_count += 1
@@ -214,23 +212,6 @@ class Sender:
         if version >= TOPIC_IDS_FROM and any(topic.topic_id == ZERO_TOPIC_ID for topic in request.topic_data):
             version = connection.version_for(ApiKey.PRODUCE, at_most=TOPIC_IDS_FROM - 1)
         return version
-
-    def _sealed(self, batch: ProducerBatch) -> bytes:
-        """Return the batch's bytes with its place in the partition's sequence."""
-        if not self._settings.is_idempotent:
-            return batch.data or batch.seal(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
-        if batch.data is not None and batch.base_sequence != NO_SEQUENCE:
-            return batch.data
-        queue = batch.queue
-        if (queue.producer_id, queue.producer_epoch) != (self._producer_id, self._producer_epoch) and (
-            queue.is_spoilt or queue.producer_id == NO_PRODUCER_ID
-        ):
-            queue.producer_id, queue.producer_epoch = self._producer_id, self._producer_epoch
-            queue.next_sequence = 0
-            queue.is_spoilt = False
-        sequence = queue.next_sequence
-        queue.next_sequence = add_sequence(sequence, batch.count)
-        return batch.seal(queue.producer_id, queue.producer_epoch, sequence)
 
     # ---- answers
 
@@ -277,8 +258,8 @@ class Sender:
         elif isinstance(error, MessageTooLarge) and batch.count > 1 and not batch.done.done():
             self._split(batch)
         elif row.record_errors:
-            refused = _record_errors(batch, error, row.record_errors)
-            self._failed(batch, _refused_with(batch, refused), record_errors=refused)
+            refused = errors_of_records(batch, error, row.record_errors)
+            self._failed(batch, refused_with(batch, refused), record_errors=refused)
         else:
             leader = row.current_leader
             addresses = [BrokerAddress(one.node_id, one.host, one.port, one.rack) for one in endpoints]
@@ -317,7 +298,7 @@ class Sender:
             queue.failed.append(batch)
         else:
             queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
-            self._settle(batch, _about(batch, error), record_errors)
+            self._settle(batch, about_partition(batch, error), record_errors)
         self._maybe_drained(queue)
 
     def _split(self, batch: ProducerBatch) -> None:
@@ -347,20 +328,9 @@ class Sender:
         queue.is_draining = False
         queue.line_up_failed()
         if queue.is_spoilt:
-            self._renew_epoch(queue)
+            self._sequencing.renew_epoch(queue)
         if queue.has_due:
             self.accumulator.mark_due(queue)
-
-    def _renew_epoch(self, queue: PartitionQueue) -> None:
-        """Give the partition a new producer epoch; others take it over when they need one themselves."""
-        for batch in queue.waiting:
-            batch.base_sequence = NO_SEQUENCE
-        if (queue.producer_id, queue.producer_epoch) != (self._producer_id, self._producer_epoch):
-            return  # another partition has renewed it already
-        if self._producer_epoch < MAX_EPOCH:
-            self._producer_epoch += 1
-        else:
-            self._producer_id = NO_PRODUCER_ID
 
     def _settle(
         self,
@@ -432,7 +402,7 @@ class Sender:
             error = error_for_code(response.error_code)
             if error is not None:
                 raise error
-            self._producer_id, self._producer_epoch = response.producer_id, response.producer_epoch
+            self._sequencing.identify(response.producer_id, response.producer_epoch)
         except KafkaError as error:
             if reaction_to(error) is Reaction.GIVE_UP:
                 self._give_up(error)
@@ -475,7 +445,7 @@ class Sender:
                 _remove(queue, batch)
                 queue.is_spoilt = queue.is_spoilt or batch.base_sequence != NO_SEQUENCE
                 if queue.is_spoilt and not queue.in_flight:
-                    self._renew_epoch(queue)
+                    self._sequencing.renew_epoch(queue)
             self._settle(batch, DeliveryExpired(f"{queue.partition}: not delivered within delivery.timeout.ms"))
         self.wake()
 
@@ -494,28 +464,3 @@ def _remove(queue: PartitionQueue, batch: ProducerBatch) -> None:
         queue.waiting.remove(batch)
     elif batch in queue.failed:
         queue.failed.remove(batch)
-
-
-def _record_errors(
-    batch: ProducerBatch, error: KafkaError, rows: Sequence[BatchIndexAndErrorMessage]
-) -> dict[int, KafkaError]:
-    """Return the errors of single records by their place in the batch.
-
-    The answer has one code for all of them: it is told as such when it can only be about one record; else each is
-    INVALID_RECORD with its text (as Kafka's producer does).
-    """
-    kind = type(error) if len(rows) == 1 else InvalidRecord
-    return {row.batch_index: kind(f"{batch.queue.partition}: {row.batch_index_error_message or error}") for row in rows}
-
-
-def _refused_with(batch: ProducerBatch, refused: Mapping[int, KafkaError]) -> KafkaError:
-    return RefusedWithBatch(
-        f"the record is well, but {len(refused)} of the {batch.count} in its batch are not, so that none was written"
-    )
-
-
-def _about(batch: ProducerBatch, error: KafkaError) -> KafkaError:
-    """Return an error of the same kind that names the partition."""
-    named = KafkaError.__new__(type(error))
-    KafkaError.__init__(named, f"{batch.queue.partition}: {error}")
-    return named

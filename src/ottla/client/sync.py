@@ -25,7 +25,7 @@ from ottla.client import admin as async_admin
 from ottla.client import consumer as async_consumer
 from ottla.client import producer as async_producer
 from ottla.client.admin import BROKER_DEFAULT, ClusterDescription, CreatedTopic
-from ottla.client.cluster import ClusterSettings, TopicInfo
+from ottla.client.cluster import ClusterSettings
 from ottla.client.committed import OffsetAndMetadata
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigValue
 from ottla.client.consumer import ConsumerBatch, ConsumerRecord
@@ -35,6 +35,7 @@ from ottla.client.offsets import OffsetAndTimestamp
 from ottla.client.producer import ProducerSettings
 from ottla.client.producer_batch import RecordMetadata
 from ottla.client.serializers import Deserializer, Serializer
+from ottla.client.topology import TopicInfo
 from ottla.errors import KafkaError
 from ottla.model import IsolationLevel, TopicPartition
 from ottla.records.record import Headers
