@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Iterator
 
 import pytest
 
 from ottla.client import Admin, Consumer, GroupSettings, OffsetAndMetadata, TopicPartition
+from ottla.client.groups import GroupDescription
 from ottla.testing.cluster import broker_in_thread
 from tests.cli.test_commands import Ottla
 
@@ -133,6 +135,36 @@ def test_members_are_shown_with_what_they_read(ottla: Ottla, address: str, proto
     assert isinstance(found, list)
     assert found[0]["assignment"] == [{"topic": "shared", "partition": 0}, {"topic": "shared", "partition": 1}]
     assert (found[0]["protocol"], found[0]["member_epoch"] is None) == (protocol, protocol == "classic")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_are_removed_by_their_static_name_or_all_together(ottla: Ottla, address: str, protocol: str) -> None:
+    """Static members stay when their client ends, until their session does."""
+    name = f"removed-{protocol}"
+
+    async def join() -> None:
+        settings = [GroupSettings(group_id=name, group_protocol=protocol, group_instance_id=one) for one in "abc"]
+        async with contextlib.AsyncExitStack() as clients, Admin(address) as admin:
+            for one in settings:
+                await (await clients.enter_async_context(Consumer(address, group=one))).subscribe("shared")
+            while len((await described(admin)).members) < len(settings):
+                await asyncio.sleep(0.01)
+
+    async def described(admin: Admin) -> GroupDescription:
+        found = (await admin.groups.describe([name]))[name]
+        assert isinstance(found, GroupDescription)
+        return found
+
+    def members(*words: str) -> tuple[int, list[str]]:
+        shown = ottla("groups", "members", name, *words, "--json")
+        found = json.loads(shown.out)["members"] if shown.out else []
+        return shown.code, sorted(member["instance_id"] for member in found)
+
+    asyncio.run(join())
+    assert members() == (0, ["a", "b", "c"])
+    assert members("--remove", "a", "--reason", "gone") == (0, ["b", "c"])
+    assert members("--remove", "a") == (1, [])
+    assert members("--remove-all") == (0, [])
 
 
 @pytest.mark.parametrize(

@@ -172,36 +172,73 @@ def _print_described(group: GroupDescription, rows: Sequence[PartitionLag]) -> N
 # ---- members
 
 
-@groups.command(epilog=examples("ottla groups members billing", "ottla groups members billing --json"))
+@groups.command(
+    epilog=examples(
+        "ottla groups members billing",
+        "ottla groups members billing --json",
+        "ottla groups members billing --remove till-3",
+        "ottla groups members billing --remove-all --reason 'new assignor'",
+    )
+)
 @click.argument("name", metavar="GROUP")
+@click.option("--remove", "removed", multiple=True, metavar="MEMBER", help="Remove a member: group.instance.id, or id.")
+@click.option("--remove-all", is_flag=True, help="Remove all members.")
+@click.option("--reason", default="", metavar="TEXT", help="Why they are removed; the broker's log has it.")
 @json_option
 @bootstrap_option
-def members(name: str, as_json: bool, bootstrap: str) -> None:
-    """Show who is in a group, and what each member reads."""
+def members(name: str, removed: tuple[str, ...], remove_all: bool, reason: str, as_json: bool, bootstrap: str) -> None:
+    """Show who is in a group, and what each member reads; or remove members, and show who is left.
+
+    What a removed member read goes to the others. A client that still runs joins anew: remove the members of those that
+    are gone, such as static ones whose session is long.
+    """
 
     async def work() -> int:
         async with _admin(bootstrap) as admin:
             group = await _get(admin, name)
+            results: Mapping[str, KafkaError | None] = {}
+            if removed or remove_all:
+                leaving = group.members if remove_all else _find_members(group, removed)
+                results = await admin.groups.remove_members(name, leaving, reason=reason)
+                group = await _get(admin, name)
+        for one, error in results.items():
+            if error is None:
+                say(f"{one} removed")
         if as_json:
             print_json({**_group_json(group), "members": [_member_json(member) for member in group.members]})
         else:
-            print_table(
-                ["member", "instance", "client", "host", "epoch", "assignment"],
-                [
-                    (
-                        member.member_id,
-                        member.instance_id,
-                        member.client_id,
-                        member.client_host,
-                        member.member_epoch,
-                        None if member.assignment is None else " ".join(map(str, sorted(member.assignment))),
-                    )
-                    for member in group.members
-                ],
-            )
-        return DONE
+            _print_members(group)
+        return failed_rows(results.items())
 
     run(work())
+
+
+def _find_members(group: GroupDescription, names: Sequence[str]) -> list[MemberDescription]:
+    """Return the members with these static names or ids. Raises `Refused` for a name that nobody has."""
+    found = []
+    for name in dict.fromkeys(names):
+        member = next((one for one in group.members if name in (one.instance_id, one.member_id)), None)
+        if member is None:
+            raise Refused(f"group {group.group_id!r} has no member {name!r}; `ottla groups members` shows who is in it")
+        found.append(member)
+    return found
+
+
+def _print_members(group: GroupDescription) -> None:
+    print_table(
+        ["member", "instance", "client", "host", "epoch", "assignment"],
+        [
+            (
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.member_epoch,
+                None if member.assignment is None else " ".join(map(str, sorted(member.assignment))),
+            )
+            for member in group.members
+        ],
+    )
 
 
 def _member_json(member: MemberDescription) -> dict[str, object]:

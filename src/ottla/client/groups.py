@@ -37,6 +37,7 @@ from ottla.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from ottla.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -182,6 +183,31 @@ class Groups:
         return None if refusal is None else type(refusal)(f"group {group_id!r}: {refusal.sentence}")
 
     # ---- offsets
+
+    async def remove_members(
+        self, group_id: str, members: Iterable[MemberDescription], *, reason: str = ""
+    ) -> dict[str, KafkaError | None]:
+        """Have members leave a group; what they read goes to the others. Clients that still run join anew.
+
+        The answer is by static name (`instance_id`), or id for members that have none, as the members are asked for:
+        a static member is removed by name, whatever its id is by then. Raises `KafkaError` for the group as a whole.
+        """
+        told = f"member was removed by an admin: {reason}" if reason else "member was removed by an admin"
+        leaving = [
+            MemberIdentity(
+                member_id="" if one.instance_id is not None else one.member_id,
+                group_instance_id=one.instance_id,
+                reason=told,
+            )
+            for one in members
+        ]
+        if not leaving:
+            return {}
+        connection = await GroupLink(self._cluster, group_id).connection()
+        request = LeaveGroupRequest(group_id=group_id, members=leaving)
+        response = await connection.call(ApiKey.LEAVE_GROUP, request, LeaveGroupResponse)
+        _raise(response.error_code)
+        return {row.group_instance_id or row.member_id: error_for_code(row.error_code) for row in response.members}
 
     async def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
