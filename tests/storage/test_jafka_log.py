@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,6 +11,7 @@ from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaStorageError, OffsetOutOfRange
 from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings
 from ottla.testing.clock import ManualClock
+from ottla.testing.memory import MemoryFileSystem
 from tests.storage.harness import FailingFileSystem, make_host
 from tests.storage.jafka import SMALL, open_copy, segments
 
@@ -198,6 +200,37 @@ def test_flushes_are_remembered_as_long_as_they_tell_something(tmp_path: Path) -
     assert before == [1600, 1200, 800]
     log.close()
     again = open_copy(tmp_path, SMALL, host=make_host(clock=clock)[0])
-    assert (tmp_path / "jafka.positions").stat().st_size <= 24 * 12
+    assert (tmp_path / "jafka.positions").stat().st_size <= 28 * 12
     assert again.positions_before(22_000, 3) == before
     assert (again.readable_end, again.next_kafka_offset) == (4200, 42)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_somebody_has_seen_stands_at_its_place_after_power_cuts(seed: int) -> None:
+    dice = Random(seed)
+    clock = ManualClock(wall_ms=1 << 41)
+    files = MemoryFileSystem(clock)
+    files.make_directory("/data")
+    seen = b""
+    for _ in range(4):
+        host, offload = make_host(fsync=True, filesystem=files, clock=clock)
+        log = open_copy(Path("/data"), SMALL, host=host, config=LogConfig())
+        assert log.readable_end >= len(seen)
+        found = read_all(log)
+        assert found.startswith(seen)
+        assert log.next_kafka_offset == found.count(b"#")
+        for _ in range(dice.randrange(1, 30)):
+            log.append(b"#" + bytes(dice.randrange(1, 90)), 1, log.next_kafka_offset + 1)
+            if dice.random() < 0.5:
+                offload.run_loop()
+            if dice.random() < 0.3 and offload.work:
+                offload.run_work()
+        seen = read_all(log)
+        files = files.cut_power(dice) if dice.random() < 0.7 else files.kill()
+
+
+def read_all(log: JafkaLog) -> bytes:
+    found = b""
+    while len(found) < log.readable_end:
+        found += log.read(len(found), 1 << 20)
+    return found

@@ -227,7 +227,7 @@ def test_segments_that_somebody_else_removed_leave_the_numbers_of_the_others_alo
     assert numbers(open_topic_log(tmp_path)) == list(range(starts[1] // 100, 1000))
     path = tmp_path / "jafka.positions"
     whole = path.read_bytes()
-    entries = [whole[at : at + 24] for at in range(0, len(whole), 24)]
+    entries = [whole[at : at + 28] for at in range(0, len(whole), 28)]
     exact = starts[2].to_bytes(8, "big")
     path.write_bytes(b"".join(entry for entry in entries if not entry.startswith(exact)))
     (tmp_path / f"{starts[1]:020d}.jafka").unlink()
@@ -293,12 +293,12 @@ def test_positions_that_lie_behind_the_end_or_are_torn_are_forgotten(tmp_path: P
     log.close()
     path = tmp_path / "jafka.positions"
     whole = path.read_bytes()
-    for extra in (bytes(24), b"torn", (1 << 30).to_bytes(8, "big") + bytes(16)):
+    for extra in (bytes(28), b"torn", (1 << 30).to_bytes(8, "big") + bytes(20)):
         path.write_bytes(whole + extra)
         again = open_topic_log(tmp_path, SMALL, is_clean=False)
         assert numbers(again) == list(range(6))
         again.close()
-        assert path.read_bytes()[: len(whole) - 24] == whole[:-24]
+        assert path.read_bytes()[: len(whole) - 28] == whole[:-28]
 
 
 def test_damage_in_an_older_segment_is_passed_over(tmp_path: Path) -> None:
@@ -383,6 +383,12 @@ def test_who_waits_for_a_sync_that_fails_hears_of_it(tmp_path: Path) -> None:
     assert isinstance(ticket.error, KafkaStorageError)
     with pytest.raises(KafkaStorageError):
         log.append_batch(batch(b"two"))
+    files.is_sync_failing = False
+    inode = (tmp_path / f"{0:020d}.jafka").stat().st_ino
+    again = open_topic_log(tmp_path, host=make_host(fsync=True)[0], is_clean=False)
+    assert values(again, 0) == [(0, b"one")]
+    assert (tmp_path / f"{0:020d}.jafka").stat().st_ino != inode  # written anew: the disk may not have the old one
+    assert not (tmp_path / "flush-failed").exists()
 
 
 def test_who_waits_when_the_topic_is_deleted_hears_of_it(tmp_path: Path) -> None:

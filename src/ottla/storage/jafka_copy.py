@@ -1,20 +1,21 @@
 """`JafkaCopy`: what stands in a log of Kafka's format, once more as Jafka has it, for clients who ask for bytes.
 
-Every flush is noted, and after a crash everything behind the last note is cut off: nobody has seen it, and the records
-are in Kafka's log.
+Every flush is noted, on the disk, too, before anybody reads what it flushed. After a crash everything behind the last
+note is cut off: nobody has seen it, and the records are in Kafka's log.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
 
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaStorageError
+from ottla.storage.files import FileSystem
+from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings
-from ottla.storage.jafka_positions import Flushed
-
-_log = logging.getLogger(__name__)
+from ottla.storage.jafka_positions import Flushed, encode_entry
+from ottla.storage.open_files import SegmentFile
 
 
 class JafkaCopy(JafkaLog):
@@ -32,13 +33,14 @@ class JafkaCopy(JafkaLog):
         positions = self._positions
         end = self._segments[-1].end
         if not positions:
-            positions.append(Flushed(end, self._first_kafka_offset, self._host.clock.wall_ms()))
+            positions.begin_at(Flushed(end, self._first_kafka_offset, self._host.clock.wall_ms()))
         positions.cut(end)
         found = positions.last
         self._cut(found.position)
         if self._segments[-1].end != found.position:
             raise KafkaStorageError(f"{self._segments[-1].path} ends at {end}, and the log at {found.position}")
         self._forget_old_entries()
+        self._has_new_names = True  # after a crash, which nobody tells of
         return found
 
     def _forget_old_entries(self) -> None:
@@ -49,14 +51,47 @@ class JafkaCopy(JafkaLog):
         if 2 * len(kept) < len(positions):
             positions.keep(kept)
 
+    def _new_work(self, files: Sequence[SegmentFile]) -> FlushWork:
+        if self._flushing.position == self._positions.last.position:
+            return super()._new_work(files)
+        return _NotedWork(self._host.filesystem, files, self._positions.file, self._flushing)
+
     def _take_flush(self, reached: Flushed) -> None:
+        if self._host.syncs_appends:
+            self._positions.remember(reached)
+        else:
+            self._note(reached)
+        self._positions.forget_inner(self._segments[-1].start)
+        self.readable = reached
+
+    def _note(self, reached: Flushed) -> None:
         try:
             self._positions.append(reached)
         except OSError as error:  # the next start would not know of it, and convert anew what somebody has seen
             self.fail(KafkaStorageError(f"{self._directory}: a flush cannot be noted: {error.strerror}"))
-            return
-        self._positions.forget_inner(self._segments[-1].start)
-        self.readable = reached
 
     def _forget_before(self, position: int) -> None:
         """The entries tell ages only, and the next start drops those that tell none."""
+
+
+class _NotedWork(FlushWork):
+    """Brings messages to the disk, and after them the note that they are there."""
+
+    __slots__ = ("_entry", "_note_file", "_notes")
+
+    def __init__(
+        self, filesystem: FileSystem, files: Sequence[SegmentFile], notes: SegmentFile, reached: Flushed
+    ) -> None:
+        super().__init__(filesystem, reached.position, files)
+        self._notes = notes
+        self._note_file = notes.lease()
+        self._entry = encode_entry(reached)
+
+    def run(self, synced: set[str] | None = None) -> None:
+        super().run(synced)
+        self._note_file.append(self._entry)
+        self._note_file.sync()
+
+    def release(self) -> None:
+        super().release()
+        self._notes.release()

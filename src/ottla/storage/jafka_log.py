@@ -14,13 +14,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaStorageError, OffsetOutOfRange
 from ottla.storage.directory import JAFKA_SUFFIX
+from ottla.storage.files import FileSystem
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.jafka_positions import Flushed, Positions
@@ -62,6 +62,16 @@ class JafkaSegment:
         return self.start + self.size
 
 
+def find_starts(filesystem: FileSystem, directory: str) -> list[int]:
+    """Return where the segments in a directory begin, in order. Raises `OSError`."""
+    names = (name for name in filesystem.list(directory) if name.endswith(JAFKA_SUFFIX))
+    return sorted(int(name.removesuffix(JAFKA_SUFFIX)) for name in names)
+
+
+def segment_path(directory: str, start: int) -> str:
+    return f"{directory}/{start:0{_DIGITS}d}{JAFKA_SUFFIX}"
+
+
 class JafkaLog(ABC):
     """One partition's messages, a `flush_work.Flushable`. Lives on the owner's loop; only syncs run elsewhere."""
 
@@ -96,18 +106,26 @@ class JafkaLog(ABC):
 
     def _find_segments(self) -> list[JafkaSegment]:
         filesystem = self._host.filesystem
-        names = (name for name in filesystem.list(self._directory) if name.endswith(JAFKA_SUFFIX))
-        starts = sorted(int(name.removesuffix(JAFKA_SUFFIX)) for name in names)
+        starts = find_starts(filesystem, self._directory)
         segments = [self._segment(start, filesystem.size(self._path(start))) for start in starts]
         if not segments:
             segments = [self._make_segment(self._positions.last.position if self._positions else 0)]
-        for before, after in pairwise(segments):
-            if before.end != after.start:
-                raise KafkaStorageError(f"{after.path} does not begin where the segment before it ends")
+        return self._without_unnoted(segments)
+
+    def _without_unnoted(self, segments: list[JafkaSegment]) -> list[JafkaSegment]:
+        """Drop what a crash left behind a gap: the name of a new segment may outlive what was not synced before it."""
+        for index in range(1, len(segments)):
+            if segments[index - 1].end != segments[index].start:
+                if not self._positions or segments[index].start <= self._positions.last.position:
+                    raise KafkaStorageError(f"{segments[index].path} does not begin where the segment before it ends")
+                for segment in segments[index:]:
+                    self._remove(segment)
+                self._sync_names()
+                return segments[:index]
         return segments
 
     def _path(self, start: int) -> str:
-        return f"{self._directory}/{start:0{_DIGITS}d}{JAFKA_SUFFIX}"
+        return segment_path(self._directory, start)
 
     def _segment(self, start: int, size: int) -> JafkaSegment:
         path = self._path(start)
@@ -127,7 +145,15 @@ class JafkaLog(ABC):
         if last.end > end:
             last.file.get().truncate(end - last.start)
             last.size = end - last.start
+            if self._host.syncs_appends:  # else what is appended next could be lost with what stood here before
+                last.file.get().sync()
         self._positions.cut(end)
+        self._sync_names()
+
+    def _sync_names(self) -> None:
+        """Have no file come back that was removed, and none go that is there."""
+        if self._host.syncs_appends:
+            self._host.filesystem.sync_directory(self._directory)
 
     # -- appending ------------------------------------------------------------------------------------------------
 
@@ -215,7 +241,7 @@ class JafkaLog(ABC):
         self._unflushed_messages = 0
         self._flushing = self._reached()
         files = [segment.file for segment in self._segments if segment.end > self._synced_end]
-        work = FlushWork(self._host.filesystem, self.end, files)
+        work = self._new_work(files)
         if self._has_new_names:
             work.add_names((), [self._directory])
             self._has_new_names = False
@@ -223,6 +249,9 @@ class JafkaLog(ABC):
             work.add_names(*self.unsynced_names)
             self.unsynced_names = None
         return work
+
+    def _new_work(self, files: Sequence[SegmentFile]) -> FlushWork:
+        return FlushWork(self._host.filesystem, self.end, files)
 
     def end_flush(self, work: FlushWork, error: BaseException | None) -> None:
         """Take note of a flush that ran."""
@@ -298,6 +327,7 @@ class JafkaLog(ABC):
             self._forget_before(oldest.end)
             size -= oldest.size
             self._remove(self._segments.pop(0))
+            self._sync_names()
 
     def _is_old(self, segment: JafkaSegment, now_ms: int) -> bool:
         return 0 <= self.config.retention_ms < now_ms - self._age_of(segment)

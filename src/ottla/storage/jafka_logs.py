@@ -62,6 +62,9 @@ class Places(RecordLog, Protocol):
     def jafka_places(self) -> Mapping[TopicPartition, Place]:
         """The partitions of topics in Jafka's format."""
 
+    def is_moving(self, partition: TopicPartition) -> bool:
+        """True while a log is on its way to another directory."""
+
     def place(self, partition: TopicPartition) -> Place:
         """Return what is known of a partition. Raises `UnknownTopicOrPartition`."""
 
@@ -110,6 +113,8 @@ class JafkaLogs:
         log = self._copies.get(partition)
         if log is None:
             place = self._places.place(partition)
+            if self._places.is_moving(partition):
+                raise KafkaStorageError(f"{partition} is moving; a copy in Jafka's form is made when it has arrived")
             path = place.directory.partition_path(partition)
             try:
                 log = JafkaCopy(self._host, path, place.config, self._settings, kafka_offset=kafka_offset)

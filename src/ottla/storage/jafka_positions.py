@@ -1,13 +1,14 @@
 """`jafka.positions`: which record of Kafka stands at which byte of a Jafka log, and when the log was flushed to there.
 
-Entries of 24 bytes, in order: position, the Kafka offset of the record that comes next there, time in ms. They are
-written after what they speak of is on the disk, and not synced themselves: what a crash tears off the end was said by
-messages, too, or is not missed. The first entry is where the log starts; `begin_at` brings it to the disk.
+Entries of 28 bytes, in order: position, the Kafka offset of the record that comes next there, time in ms, and the
+CRC-32 of these. They are written after what they speak of is on the disk. The first entry is where the log starts;
+`begin_at` brings it to the disk.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from ottla.storage.files import FileSystem
 from ottla.storage.open_files import OpenFiles, SegmentFile
 
 POSITIONS_NAME: Final = "jafka.positions"
-_ENTRY: Final = struct.Struct(">QQQ")
+_FIELDS: Final = struct.Struct(">QQQ")
+ENTRY_BYTES: Final = 28
 
 
 class Flushed(NamedTuple):
@@ -34,7 +36,7 @@ class Positions:
     __slots__ = ("_file", "_filesystem", "_offsets", "_open_files", "_path", "_positions", "_times")
 
     def __init__(self, filesystem: FileSystem, open_files: OpenFiles, directory: str) -> None:
-        """Read what is there. Entries from the first that does not follow the one before it on are cut off."""
+        """Read what is there, and cut it off where an entry is damaged or does not follow the one before it."""
         self._filesystem = filesystem
         self._open_files = open_files
         self._path = f"{directory}/{POSITIONS_NAME}"
@@ -47,13 +49,19 @@ class Positions:
 
     def _read(self) -> None:
         data = self._file.get().pread(self._file.get().size(), 0)
-        for entry in _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]):
-            found = Flushed(*entry)
-            if self and (found.position <= self.last.position or found.kafka_offset < self.last.kafka_offset):
+        for start in range(0, len(data) - ENTRY_BYTES + 1, ENTRY_BYTES):
+            entry = data[start : start + ENTRY_BYTES]
+            found = Flushed(*_FIELDS.unpack_from(entry))
+            if entry != encode_entry(found) or (self and found.position <= self.last.position):
                 break
             self._remember(found)
-        if len(self) * _ENTRY.size < len(data):
-            self._file.get().truncate(len(self) * _ENTRY.size)
+        if len(self) * ENTRY_BYTES < len(data):
+            self._truncate()
+
+    @property
+    def file(self) -> SegmentFile:
+        """For whoever writes and syncs an entry off the loop; see `encode_entry`."""
+        return self._file
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -82,8 +90,13 @@ class Positions:
         """Add an entry, if the log has grown since the last one."""
         if self and entry.position == self.last.position:
             return
-        self._file.get().append(_ENTRY.pack(*entry))
+        self._file.get().append(encode_entry(entry))
         self._remember(entry)
+
+    def remember(self, entry: Flushed) -> None:
+        """Take note of an entry that was written through `file`, if the log has grown since the last one."""
+        if entry.position != self.last.position:
+            self._remember(entry)
 
     def _remember(self, entry: Flushed) -> None:
         self._positions.append(entry.position)
@@ -99,8 +112,13 @@ class Positions:
         """Take back what is said of places behind a position. The first entry stays. Not after `forget_inner`."""
         count = max(bisect_right(self._positions, position), 1)
         if count < len(self):
-            self._file.get().truncate(count * _ENTRY.size)
             del self._positions[count:], self._offsets[count:], self._times[count:]
+            self._truncate()
+
+    def _truncate(self) -> None:
+        """Cut the file off behind what is remembered, on the disk, too: what comes next must not tear what stays."""
+        self._file.get().truncate(len(self) * ENTRY_BYTES)
+        self._file.get().sync()
 
     def begin_at(self, first: Flushed) -> None:
         """Have this as the first entry, with those behind it; on the disk when this returns."""
@@ -113,7 +131,7 @@ class Positions:
     def keep(self, entries: Sequence[Flushed]) -> None:
         """Have these entries and no others; on the disk when this returns."""
         self._file.retire()
-        self._filesystem.replace(self._path, b"".join(_ENTRY.pack(*entry) for entry in entries))
+        self._filesystem.replace(self._path, b"".join(encode_entry(entry) for entry in entries))
         self._file = SegmentFile(self._open_files, self._path)
         for column in (self._positions, self._offsets, self._times):
             del column[:]
@@ -122,3 +140,8 @@ class Positions:
 
     def close(self) -> None:
         self._file.retire()
+
+
+def encode_entry(entry: Flushed) -> bytes:
+    fields = _FIELDS.pack(*entry)
+    return fields + zlib.crc32(fields).to_bytes(4, "big")

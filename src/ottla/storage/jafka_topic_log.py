@@ -8,8 +8,9 @@ with the oldest message that is there.
 Records have a value and nothing else: no key, no headers, no time (-1), no leader epoch. What Kafka's producers send is
 appended as plain messages; what has more than a value and a time is refused.
 
-After an unclean stop the last segment is checked, as Jafka does, and cut where it is damaged. Where an older one is,
-the records behind the damage are passed over up to the next segment; Jafka's clients are served the bytes.
+After an unclean stop the last segment is checked, as Jafka does, and all that was not noted; the log is cut where it is
+damaged. Of a log that Jafka's own server wrote, older segments are not cut: the records behind the damage are passed
+over up to the next segment, and Jafka's clients are served the bytes.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from ottla.model import NO_TIMESTAMP_MS, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
 from ottla.records.jafka import SIZE_BYTES, build_set, entry_size, walk_set
+from ottla.storage.failed_flush import MARK, mark_failed_flush, write_anew
 from ottla.storage.host import LogHost
-from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment
+from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment, find_starts, segment_path
 from ottla.storage.jafka_positions import Flushed
 from ottla.storage.ticket import LogTicket
 
@@ -72,9 +74,14 @@ class JafkaTopicLog(JafkaLog):
         self.cut_bytes = 0
         """What had to be cut off the end."""
         self._is_clean = is_clean
+        self._is_foreign = False
+        """True where nobody has counted the records yet."""
         self._pending: deque[LogTicket] = deque()
         self._ends: deque[Flushed] = deque()
         """Ends of segments that are not noted yet."""
+        if host.filesystem.exists(f"{directory}/{MARK}"):
+            paths = [(start, segment_path(directory, start)) for start in find_starts(host.filesystem, directory)]
+            write_anew(host.filesystem, directory, paths)
         super().__init__(host, directory, config, settings)
 
     # -- where it starts and ends ---------------------------------------------------------------------------------
@@ -93,20 +100,26 @@ class JafkaTopicLog(JafkaLog):
 
     def _find_end(self) -> Flushed:
         first, last = self._segments[0], self._segments[-1]
-        if not self._positions:
-            self._positions.append(Flushed(first.start, 0, self._host.filesystem.modified_ms(first.path)))
+        self._is_foreign = not self._positions
+        if self._is_foreign:
+            self._positions.begin_at(Flushed(first.start, 0, self._host.filesystem.modified_ms(first.path)))
         if self._positions[0].position > last.end:
             raise KafkaStorageError(f"{last.path} ends at {last.end}, and the log starts behind it")
         if self._positions[0].position < first.start:
             self._positions.begin_at(self._find_start(first))
         self._positions.cut(last.end if self._is_clean else last.start)
+        if self._is_to_be_synced:
+            self._sync_names()
         known = self._positions.last
-        for segment in self._segments:
-            if segment.end > known.position:
+        for segment in list(self._segments):
+            if segment.end > known.position and segment.start <= self.end:
                 known = self._count_from(known, segment)
-        if not self._is_clean and self._host.syncs_appends:
-            last.file.get().sync()
         return known
+
+    @property
+    def _is_to_be_synced(self) -> bool:
+        """True where a log is opened after a crash: what is found is noted, and may not be on the disk yet."""
+        return not self._is_clean and self._host.syncs_appends
 
     def _find_start(self, first: JafkaSegment) -> Flushed:
         """Return where a log starts whose oldest segments were removed by somebody else: Jafka's own server, say."""
@@ -119,6 +132,8 @@ class JafkaTopicLog(JafkaLog):
     def _count_from(self, known: Flushed, segment: JafkaSegment) -> Flushed:
         """Count the records of a segment behind what is known, noting where they stand; returns its end."""
         time_ms = self._host.filesystem.modified_ms(segment.path)
+        if self._is_to_be_synced:
+            segment.file.get().sync()
         position, kafka_offset = known.position, known.kafka_offset
         with suppress(CorruptMessage, InvalidRecord):
             for end, values in self._messages(segment, position, segment.end):
@@ -132,13 +147,14 @@ class JafkaTopicLog(JafkaLog):
         return reached
 
     def _meet_damage(self, segment: JafkaSegment, position: int) -> None:
-        lost_bytes = segment.end - position
-        if segment is self._segments[-1]:
-            _log.warning("%s: %d bytes that are no whole messages are cut off its end", segment.path, lost_bytes)
-            self.cut_bytes = lost_bytes
+        """Cut the log at what is no message, or pass it over, see above."""
+        is_ours = not self._is_clean and not self._is_foreign
+        if is_ours or segment is self._segments[-1]:
+            self.cut_bytes = self.end - position
+            _log.warning("%s: %d bytes from %d on are cut off", segment.path, self.cut_bytes, position)
             self._cut(position)
         else:
-            _log.error("%s is damaged: its last %d bytes are passed over", segment.path, lost_bytes)
+            _log.error("%s is damaged: its last %d bytes are passed over", segment.path, segment.end - position)
 
     def _messages(self, segment: JafkaSegment, position: int, limit: int) -> Iterator[tuple[int, list[bytes]]]:
         """Yield where each message ends, and its values; ends before one that is cut at `limit`.
@@ -180,6 +196,11 @@ class JafkaTopicLog(JafkaLog):
             self._positions.append(reached)
         except OSError as error:  # the next start counts what it does not know
             _log.warning("%s: a position cannot be noted: %s", self._directory, error)
+
+    def fail_flush(self, error: BaseException) -> None:
+        if self.failure is None:
+            mark_failed_flush(self._host.filesystem, self._directory, self._synced_end)
+        super().fail_flush(error)
 
     def fail(self, failure: KafkaStorageError) -> None:
         super().fail(failure)
@@ -267,6 +288,7 @@ class JafkaTopicLog(JafkaLog):
             self._positions.begin_at(self._place_of(before_offset))
             while len(self._segments) > 1 and self._segments[0].end <= self.start:
                 self._remove(self._segments.pop(0))
+                self._sync_names()
         return self.log_start_offset
 
     def truncate_to(self, offset: int) -> None:

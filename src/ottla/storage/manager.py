@@ -817,11 +817,22 @@ class LogManager:
         directory = self._find_directory(path)
         if partition not in self._places:
             self._preferred[partition] = directory
-        elif self._place(partition).config.is_jafka:
-            raise KafkaStorageError(f"{partition} is kept in Jafka's files, which stay where they are.")
+        elif self._has_jafka_files(partition):
+            raise KafkaStorageError(f"{partition} has Jafka's files, which stay where they are.")
         else:
             self._moves.begin(partition, directory)
             self.checkpoint_soon()
+
+    def _has_jafka_files(self, partition: TopicPartition) -> bool:
+        """Say whether a partition is in Jafka's format, or has a copy in Jafka's form."""
+        try:
+            names = self._host.filesystem.list(self.directory_of(partition).partition_path(partition))
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be moved: {error}") from error
+        return any(name.endswith(JAFKA_SUFFIX) for name in names)
+
+    def is_moving(self, partition: TopicPartition) -> bool:
+        return self._moves.destination_of(partition) is not None
 
     def on_moved(self, callback: Callable[[TopicPartition, bytes], None]) -> None:
         self._moves.on_moved(callback)
