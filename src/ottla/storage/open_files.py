@@ -118,8 +118,8 @@ class OpenFiles:
                 raise
             file = self._filesystem.open(segment_file.path, create=True)
         self._count += 1
-        if len(self._order) > 2 * self.limit:  # retired files leave their place behind
-            self._order = deque(known for known in self._order if known.is_open)
+        if len(self._order) > 2 * self._count + _FEWEST_OPEN_FILES:  # closed and retired files leave theirs behind
+            self._order = deque(dict.fromkeys(known for known in self._order if known.is_open))
         self._order.append(segment_file)
         return file
 
