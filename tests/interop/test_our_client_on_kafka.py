@@ -10,15 +10,25 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from ottla.client import Admin, Consumer, IsolationLevel, Producer, ProducerSettings, TopicPartition, sync
 from ottla.client.configs import ConfigResource, ConfigSource
+from ottla.client.errors import RefusedWithBatch
 from ottla.client.offsets import OffsetAndTimestamp
-from ottla.errors import InvalidPartitions, KafkaError, TopicAlreadyExists, UnsupportedVersion
+from ottla.client.replicas import LogDirectory
+from ottla.client.users import DEFAULT_ENTITY, QuotaEntity, ScramMechanism
+from ottla.errors import (
+    ElectionNotNeeded,
+    InvalidPartitions,
+    InvalidRecord,
+    KafkaError,
+    TopicAlreadyExists,
+    UnsupportedVersion,
+)
 from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from tests.interop.brokers import OTTLA, Broker
 
@@ -127,6 +137,89 @@ def test_settings_are_read_and_changed_where_the_broker_serves_that(broker: Brok
         assert not isinstance(after, KafkaError)
         assert after["retention.ms"].source is not ConfigSource.TOPIC
         assert after["segment.bytes"].value == "2000000"
+
+
+def test_batches_and_records_that_a_topic_does_not_take(broker: Broker, topic: str) -> None:
+    async def work() -> None:
+        async with Admin(broker.address) as admin:
+            configs = {"max.message.bytes": "2000", "cleanup.policy": "compact"}
+            await admin.create_topic(topic, partitions=1, replication_factor=1, configs=configs)
+        async with Producer(broker.address) as producer:
+            deliveries = [await producer.send(topic, b"x" * 100, key=b"%d" % number) for number in range(200)]
+            await producer.flush()
+            assert [(await delivery).offset for delivery in deliveries] == list(range(200)), "sent in pieces that fit"
+            keyed = await producer.send(topic, b"v", key=b"k")
+            keyless = await producer.send(topic, b"v")
+            with pytest.raises(InvalidRecord):
+                await keyless
+            with pytest.raises(RefusedWithBatch):
+                await keyed
+            assert (await producer.send_and_wait(topic, b"v", key=b"k")).offset == 200
+
+    asyncio.run(work())
+
+
+def test_a_commit_keeps_the_leader_epoch_and_is_checked_against_the_log(broker: Broker, topic: str) -> None:
+    partition = TopicPartition(topic, 0)
+
+    async def work() -> None:
+        async with Admin(broker.address) as admin:
+            await admin.create_topic(topic, partitions=1, replication_factor=1)
+        async with Producer(broker.address) as producer:
+            await producer.send(topic, b"a")
+            await producer.send(topic, b"b")
+        async with Consumer(broker.address, group=topic, auto_offset_reset="earliest") as consumer:
+            await consumer.assign([partition])
+            assert await consumer.next_record(10_000) is not None
+            await consumer.commit()
+            committed = (await consumer.committed(partition))[partition]
+            assert (committed.offset, committed.leader_epoch) == (1, 0)
+            consumer.seek(partition, committed)
+            record = await consumer.next_record(10_000)
+            assert record is not None
+            assert record.value == b"b"
+
+    asyncio.run(work())
+
+
+async def until(ask: Callable[[], Awaitable[object]], expected: object) -> None:
+    """Ask until the broker knows what the controller has done, which on Kafka is a moment later."""
+    async with asyncio.timeout(10):
+        while await ask() != expected:
+            await asyncio.sleep(0.05)
+
+
+def test_administration_of_replicas_users_and_the_quorum(broker: Broker, topic: str) -> None:
+    partition, entity = TopicPartition(topic, 0), QuotaEntity(user=topic, client_id=DEFAULT_ENTITY)
+
+    async def work() -> None:
+        async with Admin(broker.address) as admin:
+            await admin.create_topic(topic, partitions=1, replication_factor=1)
+            async with Producer(broker.address) as producer:
+                await producer.send_and_wait(topic, b"x")
+            (directory,) = (await admin.replicas.log_dirs(partitions=[partition])).values()
+            assert isinstance(directory, LogDirectory)
+            assert directory.replicas[partition].size_bytes > 0
+            producers = (await admin.replicas.producers([partition]))[partition]
+            assert isinstance(producers, list)
+            assert [(one.producer_epoch, one.last_sequence) for one in producers] == [(0, 0)]
+            assert isinstance((await admin.replicas.elect_leaders([partition]))[partition], ElectionNotNeeded)
+            assert await admin.replicas.reassignments([partition]) == {}
+            assert await admin.users.alter_quotas({entity: {"producer_byte_rate": 1e9}}) == {entity: None}
+            await until(lambda: admin.users.quotas(entity), {entity: {"producer_byte_rate": 1e9}})
+            assert await admin.users.alter_quotas({entity: {"producer_byte_rate": None}}) == {entity: None}
+            await admin.users.set_scram_password(topic, "secret", ScramMechanism.SHA_256)
+            credentials = {topic: [(ScramMechanism.SHA_256, 8192)]}
+            await until(lambda: admin.users.scram_credentials([topic]), credentials)
+            await admin.users.remove_scram_password(topic, ScramMechanism.SHA_256)
+            quorum = await admin.quorum.describe()
+            assert quorum.leader_id == quorum.voters[0].replica_id
+            assert await admin.quorum.update_features({"group.version": 1}, validate_only=True) == {
+                "group.version": None
+            }
+            assert ConfigResource.topic(topic) in await admin.list_config_resources()
+
+    asyncio.run(work())
 
 
 def test_a_restart_of_the_broker_costs_no_record_and_doubles_none(
