@@ -351,6 +351,21 @@ def test_a_longer_copy_with_a_hole_is_not_the_log(tmp_path: Path) -> None:
     assert again.read() == expected
 
 
+def test_a_log_that_is_almost_there_may_be_asked_back(tmp_path: Path) -> None:
+    both = TwoDirectories(tmp_path)
+    both.append(3)
+    expected = both.read()
+    both.move()
+    work, done = both.kept.offload.work.pop()
+    work()
+    assert both.names() == (["delete"], ["future"])
+    both.move(both.here)
+    done(None)
+    both.run()
+    assert both.names() == (["delete", "t-0"], ["delete"])
+    assert both.read() == expected
+
+
 def test_a_copy_that_is_alone_is_the_log(tmp_path: Path) -> None:
     both = TwoDirectories(tmp_path)
     both.append(40)

@@ -817,7 +817,7 @@ class LogManager:
         directory = self._find_directory(path)
         if partition not in self._places:
             self._preferred[partition] = directory
-        elif self._has_jafka_files(partition):
+        elif not self.is_moving(partition) and self._has_jafka_files(partition):
             raise KafkaStorageError(f"{partition} has Jafka's files, which stay where they are.")
         else:
             self._moves.begin(partition, directory)
