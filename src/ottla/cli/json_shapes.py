@@ -123,6 +123,7 @@ SHAPES: Final[dict[str, Shape]] = {
             "address": "text",
             "cluster_id": "text?",
             "brokers": "number",
+            "advertised": ["text"],
             "connect_ms": "number",
             "round_trip_ms": {"min": "number", "median": "number", "max": "number"},
             "versions": {"*": RANGE},

@@ -1,4 +1,8 @@
-"""`ottla ping`: connects to each bootstrap address, says what answers there and how fast."""
+"""`ottla ping`: connects to each bootstrap address, says what answers there and how fast.
+
+Clients connect twice: to the address that they are given, then to those that the brokers advertise. Whether the second
+step would work from here is tried too, since it is what fails behind containers and forwarded ports.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ import time
 import click
 
 from ottla.cli.options import CLIENT_ID, bootstrap_option, examples, json_option
-from ottla.cli.output import DONE, UNREACHABLE, print_json, print_line, run, say_error
-from ottla.client.connection import ConnectionSettings, open_connection
+from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, print_json, print_line, run, say_error
+from ottla.client.connection import ConnectionSettings, format_address, open_connection
 from ottla.client.errors import ConnectionLost
 from ottla.client.topology import parse_bootstrap
 from ottla.protocol.apis import API, ApiKey
@@ -33,7 +37,10 @@ from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 @json_option
 @bootstrap_option
 def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> None:
-    """Measure the round trip to each bootstrap address and show what it speaks."""
+    """Measure the round trip to each bootstrap address and show what it speaks.
+
+    Exits 1 when a broker advertises an address that cannot be reached from here.
+    """
     settings = ConnectionSettings(
         client_id=CLIENT_ID,
         connect_timeout_ms=int(timeout_seconds * 1000),
@@ -52,11 +59,32 @@ def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> N
             else:
                 if not as_json:
                     _print(rows[-1])
+                unreachable = await _find_unreachable(rows[-1], settings)
+                for address, reason in unreachable.items():
+                    say_error(
+                        f"a broker there advertises {address}, which cannot be reached from here ({reason}): "
+                        "clients will fail; see advertised.listeners"
+                    )
+                    code = max(code, ANSWER_IS_NO)
         if as_json:
             print_json(rows)
         return code
 
     run(work())
+
+
+async def _find_unreachable(row: dict[str, object], settings: ConnectionSettings) -> dict[str, str]:
+    """Try the addresses that are advertised; return those that fail with the reason."""
+    failures: dict[str, str] = {}
+    addresses = row["advertised"]
+    assert isinstance(addresses, list)
+    for address in addresses:
+        ((host, port),) = parse_bootstrap(address)
+        try:
+            await (await open_connection(host, port, settings)).close()
+        except ConnectionLost as error:
+            failures[error.address] = error.reason
+    return failures
 
 
 async def _ping(host: str, port: int, settings: ConnectionSettings, count: int) -> dict[str, object]:
@@ -78,6 +106,7 @@ async def _ping(host: str, port: int, settings: ConnectionSettings, count: int) 
         "address": connection.address,
         "cluster_id": response.cluster_id,
         "brokers": len(response.brokers),
+        "advertised": [format_address(broker.host, broker.port) for broker in response.brokers],
         "connect_ms": round(connected_ms, 3),
         "round_trip_ms": {
             "min": round(min(times_ms), 3),
