@@ -20,6 +20,7 @@ _FRONT: Final = struct.Struct(">bBI")
 _ENTRY: Final = struct.Struct(">ibBI")
 SIZE_BYTES: Final = 4
 FRONT_BYTES: Final = 6
+ENTRY_BYTES: Final = SIZE_BYTES + FRONT_BYTES
 MAGIC: Final = 1
 GZIP: Final = 1
 _CODEC_BITS: Final = 3
@@ -65,10 +66,20 @@ def walk_set(data: bytes) -> Iterator[StoredMessage]:
     Raises `CorruptMessage` or `InvalidRecord` at the first that is damaged.
     """
     position = 0
-    while (end := _entry_end(data, position)) > 0:
-        payloads: list[bytes] = []
-        _take(data[position + SIZE_BYTES : end], payloads, MAX_INFLATED_BYTES, 0)
-        yield StoredMessage(end, payloads)
+    while position + ENTRY_BYTES <= len(data):
+        size, magic, attributes, crc = _ENTRY.unpack_from(data, position)
+        if size < FRONT_BYTES:
+            raise CorruptMessage(f"a message cannot have {size} bytes")
+        end = position + SIZE_BYTES + int(size)
+        if end > len(data):
+            return
+        payload = data[position + ENTRY_BYTES : end]
+        if magic == MAGIC and not attributes & _CODEC_BITS and zlib.crc32(payload) == crc:
+            yield StoredMessage(end, [payload])
+        else:
+            payloads: list[bytes] = []
+            _take(data[position + SIZE_BYTES : end], payloads, MAX_INFLATED_BYTES, 0)
+            yield StoredMessage(end, payloads)
         position = end
 
 

@@ -77,6 +77,8 @@ class JafkaTopicLog(JafkaLog):
         self._is_foreign = False
         """True where nobody has counted the records yet."""
         self._pending: deque[LogTicket] = deque()
+        self._last_read: _Counted | None = None
+        """Where a reader stopped, who will usually go on from there."""
         self._ends: deque[Flushed] = deque()
         """Ends of segments that are not noted yet."""
         if host.filesystem.exists(f"{directory}/{MARK}"):
@@ -242,12 +244,12 @@ class JafkaTopicLog(JafkaLog):
             return _EMPTY_READ
         batch = BatchBuilder(base_offset=offset)
         for value in self._values_from(offset):
-            if offset + batch.count == up_to:
-                break
             is_full = batch.size_with(NO_TIMESTAMP_MS, None, value) > limit.max_bytes
             if is_full and (batch.count or not limit.at_least_one_batch):
                 break
             batch.append(NO_TIMESTAMP_MS, None, value)
+            if offset + batch.count == up_to:
+                break
         if not batch.count:
             return _EMPTY_READ
         data = batch.build()
@@ -255,11 +257,15 @@ class JafkaTopicLog(JafkaLog):
 
     def _values_from(self, offset: int) -> Iterator[bytes]:
         for message in self._counted_from(offset):
+            self._last_read = message._replace(values=[])
             yield from message.values[max(offset - message.kafka_offset, 0) :]
 
     def _counted_from(self, offset: int) -> Iterator[_Counted]:
         """Yield the messages from the one that holds `offset` on. Raises `CorruptMessage` at new damage."""
         position, kafka_offset, _ = self._positions.at_offset(offset)
+        last_read = self._last_read
+        if last_read is not None and kafka_offset <= last_read.kafka_offset <= offset:
+            position, kafka_offset = last_read.position, last_read.kafka_offset
         for segment in self._segments[self._index_of(position) :]:
             limit = min(segment.end, self.readable.position)
             damage: KafkaError = CorruptMessage(f"{segment.path} is cut")
@@ -298,6 +304,7 @@ class JafkaTopicLog(JafkaLog):
         self._settle_pending(KafkaStorageError(f"{self.partition} was truncated to {offset}"))
         place = self._place_of(max(offset, self.log_start_offset))
         self._cut(place.position)
+        self._last_read = None
         self._synced_end = min(self._synced_end, place.position)
         self.next_kafka_offset = place.kafka_offset
         self.readable = self._flushing = min(self.readable, place)
