@@ -153,6 +153,8 @@ class ScriptedLog:
 class ScriptedBroker:
     """One broker: answers each request by the cluster's script, else as usual."""
 
+    served: tuple[ApiKey, ...] = SERVED
+
     def __init__(self, cluster: ScriptedCluster, node_id: int, address: str) -> None:
         self.cluster = cluster
         self.node_id = node_id
@@ -197,7 +199,7 @@ class ScriptedBroker:
     def _api_versions(self, request: Message) -> Message:
         rows = [
             ApiVersion(api_key=key, min_version=API[key].min_version, max_version=API[key].announced[1])
-            for key in SERVED
+            for key in self.served
         ]
         return ApiVersionsResponse(api_keys=rows)
 
@@ -347,8 +349,12 @@ def _snake(name: str) -> str:
 class ScriptedCluster:
     """Brokers 1 to `brokers`, each at `node-N:9092`; the bootstrap address leads to broker 1. Topic `t`."""
 
+    broker_type: type[ScriptedBroker] = ScriptedBroker
+
     def __init__(self, brokers: int = 1, partitions: int = 1) -> None:
-        self.brokers = {number: ScriptedBroker(self, number, f"node-{number}:9092") for number in range(1, brokers + 1)}
+        self.brokers = {
+            number: self.broker_type(self, number, f"node-{number}:9092") for number in range(1, brokers + 1)
+        }
         self.logs = [ScriptedLog(leader=1 + number % brokers) for number in range(partitions)]
         self.scripts: defaultdict[ApiKey, deque[Answer]] = defaultdict(deque)
         self.requests: list[tuple[int, Message]] = []
