@@ -18,7 +18,7 @@ from ottla.errors import (
     LogDirNotFound,
     OutOfOrderSequenceNumber,
 )
-from ottla.model import TopicPartition
+from ottla.model import TopicId, TopicPartition
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.moves import RATE
 from tests.storage.harness import TOPIC_ID, TP, Kept, make_batch, start_manager, take_bytes
@@ -183,6 +183,30 @@ def test_a_log_that_is_deleted_on_its_way_is_gone_everywhere(tmp_path: Path) -> 
     assert both.names() == (["delete"], ["delete"])
     both.run(DELAY_MS / 1000 + 1)
     assert both.names() == ([], [])
+
+
+def test_a_topic_that_took_the_name_keeps_its_directory(tmp_path: Path) -> None:
+    """The log was deleted, and made anew, just when a thread was about to put its original aside."""
+
+    class Watched(LocalFileSystem):
+        def remove_tree(self, path: str) -> None:
+            super().remove_tree(path)
+            if path == str(both.here / f"t-0.{TOPIC_ID.hex()}-delete") and not recreated:
+                recreated.append(True)
+                both.manager.delete(TP)
+                both.manager.keep_in(TP, str(both.here))
+                both.manager.create(TP, TopicId(bytes(15) + b"\x09"), log_config())
+
+    recreated: list[bool] = []
+    both = TwoDirectories(tmp_path, filesystem=Watched())
+    both.append(3)
+    both.move()
+    both.run()
+    assert recreated
+    both.append(2)
+    both.run(DELAY_MS / 1000 + 1)
+    assert both.names() == (["t-0"], [])
+    assert both.manager.offsets(TP).log_end_offset == 2
 
 
 def test_places_that_are_none_are_refused(tmp_path: Path) -> None:

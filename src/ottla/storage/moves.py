@@ -26,6 +26,7 @@ from ottla.model import TopicId, TopicPartition
 from ottla.storage.background import Background
 from ottla.storage.checkpoints import PARTITION_METADATA, format_partition_metadata
 from ottla.storage.directory import DELETE_SUFFIX, FUTURE_SUFFIX, LogDirectory
+from ottla.storage.directory_names import DirectoryNames
 from ottla.storage.files import FileSystem
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.future_log import PIECE_BYTES, FoundFuture, FutureLog, Piece
@@ -67,6 +68,7 @@ class Move:
         "is_over",
         "is_switched",
         "log",
+        "names",
         "next_destination",
         "partition",
         "source",
@@ -81,6 +83,8 @@ class Move:
         self.destination = destination
         self.next_destination: LogDirectory | None = None
         """Where it was asked to go when it was almost there."""
+        self.names = DirectoryNames()
+        """Through which a thread puts the original aside: another topic may have taken its name."""
         self.is_switched = False
         """True once the log goes on in the copy."""
         self.is_over = False
@@ -174,6 +178,7 @@ class LogMoves:
         move = self._moves.get(partition)
         if move is not None:
             self._cancel(move)
+            move.names.give_up()
             if move.is_switched:
                 self._trash.add([move.discarded_original], move.log.config.file_delete_delay_ms)
 
@@ -359,6 +364,7 @@ def _settle_files(filesystem: FileSystem, move: Move, paths: Sequence[str]) -> N
         filesystem.sync_file(f"{move.future.path}/{name}")
     filesystem.sync_directory(move.future.path)
     filesystem.sync_directory(move.destination.path)
+    original = move.source.partition_path(move.partition)
     filesystem.remove_tree(move.discarded_original)
-    filesystem.rename(move.source.partition_path(move.partition), move.discarded_original)
+    move.names.change(partial(filesystem.rename, original, move.discarded_original))
     filesystem.sync_directory(move.source.path)
