@@ -10,6 +10,7 @@ WHEELS := build/wheels
 SOURCES := $(shell find src -name '*.py' -not -path '*/__pycache__/*' 2>/dev/null)
 WORKERS ?= 2
 FRANZ := .cache/interop/franz
+LESSON := .cache/interop/lesson
 KAFKAJS := .cache/interop/js/node_modules/.package-lock.json
 PROZESS := .cache/interop/prozess/node_modules/.package-lock.json
 JAFKA := .cache/interop/jafka/classes/JafkaClient.class
@@ -64,6 +65,9 @@ test-pure: $(DEPENDENCIES)
 $(FRANZ): $(wildcard tests/interop/clients/go/*)
 	@mkdir -p $(@D) && cd tests/interop/clients/go && go build -mod=readonly -o $(CURDIR)/$@ .
 
+$(LESSON): $(wildcard tests/interop/clients/lesson/*)
+	@mkdir -p $(@D) && cd tests/interop/clients/lesson && go build -o $(CURDIR)/$@ .
+
 $(KAFKAJS): $(wildcard tests/interop/clients/js/package*.json)
 	@mkdir -p .cache/interop/js && cp tests/interop/clients/js/package*.json tests/interop/clients/js/.npmrc .cache/interop/js
 	@npm ci --silent --no-audit --no-fund --prefix .cache/interop/js && touch $@
@@ -100,7 +104,7 @@ $(KAFKA_PYTHON): tests/interop/suites/kafka-python.lock $(DEPENDENCIES)
 		--require-hashes -r $< -d .cache/interop/kafka-python
 	@tar -xzf .cache/interop/kafka-python/kafka_python-3.0.12.tar.gz -C .cache/interop/kafka-python && touch $@
 
-interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(KAFKAJS) $(PROZESS) $(JAFKA) $(JAVA) $(CONNECT) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
+interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(LESSON) $(KAFKAJS) $(PROZESS) $(JAFKA) $(JAVA) $(CONNECT) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
 	@KAFKA_HOME=$(CURDIR)/$(KAFKA) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout 300 --durations=10 tests/interop
 	@echo "ottla: our client and command line on Apache Kafka"
 	@KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_client_on_kafka.py

@@ -1,0 +1,3 @@
+module ottla.example/lesson
+
+go 1.22
