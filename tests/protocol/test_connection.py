@@ -129,25 +129,58 @@ def test_an_idle_connection_owns_no_memory() -> None:
     assert own_bytes(reader) == 0
 
 
-def test_large_frames_are_received_several_at_once_into_one_reused_buffer() -> None:
-    """So a producer of large batches costs one receive call for all that it has sent, and no copy of a whole frame."""
+def test_large_frames_of_equal_size_are_received_whole_into_one_reused_buffer() -> None:
+    """So a producer of large batches costs no copy and one receive call for each."""
     reader = FrameReader(ReceiveBuffers())
     large = frame(body(SCRATCH_BYTES + 500))
     feed(reader, large)
 
     first = reader.get_buffer()
-    assert len(first) >= 3 * len(large)
-    first[: 3 * len(large)] = 3 * large
-    reader.buffer_updated(3 * len(large))
-    for _ in range(3):
-        view = reader.next_frame()
-        assert view is not None
-        assert bytes(view) == large[4:]
-        assert view.obj is first.obj
+    assert len(first) == len(large)
+    first[:] = large
+    reader.buffer_updated(len(large))
+    view = reader.next_frame()
+    assert view is not None
+    assert view.obj is first.obj
     assert reader.next_frame() is None
 
     second = reader.get_buffer()
     assert second.obj is first.obj
+
+
+def test_batches_of_a_usual_size_are_received_several_at_once() -> None:
+    """So a producer with several requests in progress costs one receive call for all that it has sent."""
+    reader = FrameReader(ReceiveBuffers())
+    usual = frame(body(64 * 1024))
+    feed(reader, usual)
+
+    buffer = reader.get_buffer()
+    assert len(buffer) >= 3 * len(usual)
+    buffer[: 3 * len(usual)] = 3 * usual
+    reader.buffer_updated(3 * len(usual))
+    for _ in range(3):
+        view = reader.next_frame()
+        assert view is not None
+        assert bytes(view) == usual[4:]
+        assert view.obj is buffer.obj
+
+
+def test_a_read_that_was_full_is_followed_by_one_as_large() -> None:
+    reader = FrameReader(ReceiveBuffers())
+    usual = frame(body(64 * 1024))
+    sent = 20 * usual
+
+    reads = frames = 0
+    while frames < 20:
+        buffer = reader.get_buffer()
+        received_bytes = min(len(buffer), len(sent))
+        buffer[:received_bytes], sent = sent[:received_bytes], sent[received_bytes:]
+        reader.buffer_updated(received_bytes)
+        reads += 1
+        while reader.next_frame() is not None:
+            frames += 1
+
+    assert reads <= 20 * len(usual) // SCRATCH_BYTES + 1
 
 
 def test_after_large_frames_a_small_one_leads_back_to_the_shared_buffer() -> None:

@@ -10,8 +10,8 @@ Where bytes go:
 * All connections of a loop receive into one shared scratch buffer, and frames are handed out as views of it, so that an
   idle connection owns no memory. Whoever keeps bytes beyond the call that got them copies them.
 * The unfinished tail of a read moves to memory of its own, and the rest of that frame is received straight behind it.
-* A connection whose last frame was large receives the next ones into a large buffer from the start, borrowed for just
-  that long: as many as have come are read in one go, and only the last one's beginning is copied if it is not whole.
+* A connection whose last frame was larger than that receives the next one into a large buffer from the start, borrowed
+  for just that long: such frames are copied no more.
 * A claimed size is not believed: memory runs at most `AHEAD_BYTES` ahead of the bytes that came, or doubles them.
 
 A reader's get_buffer, buffer_updated and next_frame (until it returns None) belong together: nothing else may run
@@ -28,12 +28,13 @@ from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import Message, decode
 from ottla.protocol.headers import RequestHeader, decode_response_header, encode_request_frame
 
-SCRATCH_BYTES: Final = 64 * 1024
+SCRATCH_BYTES: Final = 256 * 1024
+"""How much is read at once: several large batches cost one call and one write of answers, and fit the CPU's cache."""
 FIRST_BYTES: Final = 512
 """Memory for a frame of which not even the size is complete."""
+MORE_BYTES: Final = 64 * 1024
+"""Room behind frames that a connection holds back."""
 AHEAD_BYTES: Final = 1024 * 1024
-RUN_BYTES: Final = 256 * 1024
-"""How much a connection with large frames is read at once: several of them cost one call and one write of answers."""
 SMALLEST_RESTING_BYTES: Final = 16 * 1024
 RESTING_BYTES: Final = 8 * 1024 * 1024
 """Buffers that wait for their next use hold at most this much together."""
@@ -70,7 +71,7 @@ class ReceiveBuffers:
         resting = self._resting
         for i in range(len(resting) - 1, -1, -1):  # the last one rested is the likeliest to be in the CPU's caches
             held = len(resting[i])
-            if size_bytes <= held <= 4 * size_bytes + SCRATCH_BYTES:
+            if size_bytes <= held <= 4 * size_bytes + MORE_BYTES:
                 self._resting_bytes -= held
                 return resting.pop(i)
         return memoryview(bytearray(size_bytes))
@@ -101,7 +102,7 @@ class FrameReader:
         self.minimum_bytes = minimum_bytes
         self._buffers = buffers
         self._own: memoryview | None = None  # holds the beginning of a frame, or is borrowed for one read
-        self._expected = 0  # how much to read at once, where the last frame was larger than the scratch buffer
+        self._expected = 0  # with its size field: the last frame, where that was larger than the scratch buffer
         self._source = _NO_VIEW  # what frames are cut from: received bytes stand at [_at, _end)
         self._at = 0
         self._end = 0
@@ -142,7 +143,7 @@ class FrameReader:
                 raise InvalidFrame(f"a frame of {size} bytes; allowed are {self.minimum_bytes} to {self.limit_bytes}")
             if left >= size + 4:
                 self._at = at + 4 + size
-                self._expected = max(size + 4, RUN_BYTES) if size + 4 > SCRATCH_BYTES else 0
+                self._expected = size + 4 if size + 4 > SCRATCH_BYTES else 0
                 return self._source[at + 4 : at + 4 + size]
         if left:
             self._keep_tail()
@@ -189,7 +190,9 @@ class FrameReader:
         wanted = _SIZE.unpack_from(self._source, self._at)[0] + 4 if left >= 4 else FIRST_BYTES
         if wanted > SCRATCH_BYTES and wanted > left:
             return int(min(wanted, max(left + AHEAD_BYTES, 2 * left)))
-        if wanted <= left or self._end == len(self._source):  # whole frames are held, or more wait behind a full read
+        if wanted <= left:  # whole frames are held
+            return left + MORE_BYTES
+        if self._end == len(self._source):  # a full read says that more waits
             return left + SCRATCH_BYTES
         return int(wanted)
 
