@@ -33,11 +33,13 @@ help: ## list the commands
 $(DEPENDENCIES): requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ottla needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@echo "ottla: installing what it is built and tested with into $(VENV), once"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
 # --no-build-isolation: the lock file's own mypy compiles, and mypyc's cache in build/ makes the next build a short one.
 $(INSTALLED): $(DEPENDENCIES) $(SOURCES) pyproject.toml setup.py
+	@echo "ottla: building; with a C compiler that takes a minute or two the first time"
 	@mkdir -p build && rm -rf $(WHEELS) && find build -path "build/lib*" -name "*.py" -delete
 	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w $(WHEELS) . 2>build/log || { cat build/log >&2; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/ottla-*.whl
