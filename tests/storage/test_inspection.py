@@ -9,6 +9,7 @@ import pytest
 
 from ottla.config.log_config import LogConfig
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
+from ottla.records.jafka import build_set
 from ottla.storage.dump import NothingToShow, dump_file, plain_record
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.inspection import describe_directory, partition_directories, repair_partition
@@ -116,3 +117,47 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(b"")
     with pytest.raises(NothingToShow):
         list(dump_file(FILES, str(tmp_path / "photo.jpg")))
+
+
+# ---- logs in Jafka's form
+
+
+def write_jafka_log(directory: Path) -> Path:
+    """A log of three segments of two messages each; returns its partition's directory."""
+    manager = start_manager(directory, properties={"ottla.jafka.file.size": "150"})
+    config = LogConfig(ottla_format="jafka")
+    manager.create(TP, TOPIC_ID, config)
+    for offset in range(6):
+        manager.jafka.of_topic(TP).append(build_set([bytes(90)]), 1, offset + 1)
+    manager.close()
+    return directory / "t-0"
+
+
+def test_a_partition_that_nobody_has_opened_has_no_findings(tmp_path: Path) -> None:
+    manager = start_manager(tmp_path)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    manager.close()
+    assert problems(tmp_path / "t-0") == []
+
+
+def test_a_jafka_log_is_described_and_read_through(tmp_path: Path) -> None:
+    directory = write_jafka_log(tmp_path)
+    (row,) = describe_directory(FILES, str(tmp_path))["partitions"]
+    assert (row["segments"], row["bytes"], row["first_offset"]) == (4, 600, 0)
+    assert problems(directory) == []
+
+
+def test_damage_in_a_jafka_log_is_found_and_its_end_made_whole(tmp_path: Path) -> None:
+    directory = write_jafka_log(tmp_path)
+    torn = directory / f"{600:020d}.jafka"
+    torn.write_bytes(b"torn message")
+    assert [finding.loses_bytes for finding in verify_partition(FILES, str(directory))] == [12]
+    assert repair_partition(FILES, str(directory)) == 12
+    assert problems(directory) == []
+    older = directory / f"{200:020d}.jafka"
+    data = bytearray(older.read_bytes())
+    data[50] ^= 1
+    older.write_bytes(data)
+    assert [finding.loses_bytes for finding in verify_partition(FILES, str(directory))] == [0]
+    older.write_bytes(data[:100])
+    assert problems(directory) == [older.name, f"{400:020d}.jafka"]

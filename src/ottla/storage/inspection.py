@@ -20,6 +20,7 @@ from ottla.storage.checkpoints import (
 )
 from ottla.storage.directory import (
     CLEAN_SHUTDOWN,
+    JAFKA_SUFFIX,
     META_PROPERTIES,
     DirectoryError,
     LogDirectory,
@@ -27,6 +28,9 @@ from ottla.storage.directory import (
 )
 from ottla.storage.files import FileSystem
 from ottla.storage.host import LogHost
+from ottla.storage.jafka_log import JafkaLogSettings
+from ottla.storage.jafka_topic_log import JafkaTopicLog
+from ottla.storage.log import PartitionLog
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LoadPoint, load_log
 from ottla.storage.segment import LOG_SUFFIX, SNAPSHOT_SUFFIX
@@ -80,7 +84,9 @@ def _describe_partition(
 ) -> dict[str, Any]:
     name = path.rpartition("/")[2]
     topic, _, number = name.rpartition("-")
-    logs = sorted(file for file in filesystem.list(path) if file.endswith(LOG_SUFFIX))
+    files = filesystem.list(path)
+    suffix = LOG_SUFFIX if any(file.endswith(LOG_SUFFIX) for file in files) else JAFKA_SUFFIX
+    logs = sorted(file for file in files if file.endswith(suffix))
     try:
         metadata = f"{path}/{PARTITION_METADATA}"
         topic_id = format_uuid(parse_partition_metadata(filesystem.read(metadata).decode("utf-8", "replace"), metadata))
@@ -91,7 +97,7 @@ def _describe_partition(
         "topic_id": topic_id,
         "segments": len(logs),
         "bytes": sum(filesystem.size(f"{path}/{file}") for file in logs),
-        "first_offset": int(logs[0].removesuffix(LOG_SUFFIX)) if logs else 0,
+        "first_offset": int(logs[0].removesuffix(suffix)) if logs else 0,
         "recovery_point": recovery_points.get(TopicPartition(topic, int(number))),
     }
 
@@ -113,10 +119,24 @@ def repair_partition(filesystem: FileSystem, path: str) -> int:
         schedule_flush=lambda log: None,
         syncs_appends=False,
     )
-    point = LoadPoint(is_clean=False, recovery_point=0, log_start_offset=0)
-    log = load_log(host, TopicPartition(topic, int(number)), path, LogConfig(), point, _NEVER_MS)
+    partition = TopicPartition(topic, int(number))
+    log = _load_jafka_log(host, partition, path) if _is_jafka(filesystem, path) else _load_log(host, partition, path)
     work = log.begin_flush()
     work.run()
     log.end_flush(work, None)
     log.close()
     return log.cut_bytes
+
+
+def _is_jafka(filesystem: FileSystem, path: str) -> bool:
+    names = filesystem.list(path)
+    return any(name.endswith(JAFKA_SUFFIX) for name in names) and not any(name.endswith(LOG_SUFFIX) for name in names)
+
+
+def _load_log(host: LogHost, partition: TopicPartition, path: str) -> PartitionLog:
+    point = LoadPoint(is_clean=False, recovery_point=0, log_start_offset=0)
+    return load_log(host, partition, path, LogConfig(), point, _NEVER_MS)
+
+
+def _load_jafka_log(host: LogHost, partition: TopicPartition, path: str) -> JafkaTopicLog:
+    return JafkaTopicLog(host, partition, path, LogConfig(), JafkaLogSettings(), is_clean=False)

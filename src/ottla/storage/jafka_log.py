@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaStorageError, OffsetOutOfRange
+from ottla.records.jafka import SIZE_BYTES, entry_size, walk_set
 from ottla.storage.directory import JAFKA_SUFFIX
-from ottla.storage.files import FileSystem
+from ottla.storage.files import File, FileSystem
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.jafka_positions import Flushed, Positions
@@ -28,6 +29,7 @@ from ottla.storage.open_files import SegmentFile
 
 _log = logging.getLogger(__name__)
 
+READ_BYTES: Final = 64 * 1024
 _DIGITS: Final = 20
 
 
@@ -70,6 +72,25 @@ def find_starts(filesystem: FileSystem, directory: str) -> list[int]:
 
 def segment_path(directory: str, start: int) -> str:
     return f"{directory}/{start:0{_DIGITS}d}{JAFKA_SUFFIX}"
+
+
+def read_messages(open_file: Callable[[], File], position: int, limit: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield where each message of a file ends, and its values; ends before one that is cut at `limit`.
+
+    `open_file` is called whenever something is to be read. Raises `CorruptMessage`, `InvalidRecord` at damage.
+    """
+    size = READ_BYTES
+    while position < limit:
+        begin = position
+        data = open_file().pread(min(size, limit - begin), begin)
+        for message in walk_set(data):
+            position = begin + message.end
+            yield position, message.payloads
+        size = READ_BYTES
+        if position == begin:  # it is larger than what was read, or cut
+            size = entry_size(data) if len(data) >= SIZE_BYTES else 0
+            if not len(data) < size <= limit - begin:
+                return
 
 
 class JafkaLog(ABC):

@@ -34,17 +34,16 @@ from ottla.errors import (
 from ottla.model import NO_TIMESTAMP_MS, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
-from ottla.records.jafka import SIZE_BYTES, build_set, entry_size, walk_set
+from ottla.records.jafka import build_set
 from ottla.storage.failed_flush import MARK, mark_failed_flush, write_anew
 from ottla.storage.host import LogHost
-from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment, find_starts, segment_path
+from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment, find_starts, read_messages, segment_path
 from ottla.storage.jafka_positions import Flushed
 from ottla.storage.ticket import LogTicket
 
 _log = logging.getLogger(__name__)
 
 ENTRY_EVERY_BYTES: Final = 32 * 1024
-READ_BYTES: Final = 64 * 1024
 _EMPTY_READ: Final = ReadResult((), 0)
 
 
@@ -159,22 +158,10 @@ class JafkaTopicLog(JafkaLog):
             _log.error("%s is damaged: its last %d bytes are passed over", segment.path, segment.end - position)
 
     def _messages(self, segment: JafkaSegment, position: int, limit: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield where each message ends, and its values; ends before one that is cut at `limit`.
-
-        Raises `CorruptMessage`, `InvalidRecord` at damage.
-        """
-        size = READ_BYTES
-        while position < limit:
-            begin = position
-            data = segment.file.get().pread(min(size, limit - begin), begin - segment.start)
-            for message in walk_set(data):
-                position = begin + message.end
-                yield position, message.payloads
-            size = READ_BYTES
-            if position == begin:  # it is larger than what was read, or cut
-                size = entry_size(data) if len(data) >= SIZE_BYTES else 0
-                if not len(data) < size <= limit - begin:
-                    return
+        """Yield where each message ends, and its values, see `jafka_log.read_messages`."""
+        start = segment.start
+        for end, values in read_messages(segment.file.get, position - start, limit - start):
+            yield start + end, values
 
     # -- flushing -------------------------------------------------------------------------------------------------
 

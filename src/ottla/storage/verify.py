@@ -17,6 +17,7 @@ from ottla.records.legacy import LegacyBatch
 from ottla.storage.checkpoints import CorruptCheckpoint, parse_leader_epochs
 from ottla.storage.files import File, FileSystem
 from ottla.storage.index import CorruptIndex, OffsetIndex, TimeIndex
+from ottla.storage.jafka_log import find_starts, read_messages, segment_path
 from ottla.storage.producer_state import CorruptSnapshot, decode_snapshot
 from ottla.storage.recovery import LEADER_EPOCHS
 from ottla.storage.segment import (
@@ -56,7 +57,7 @@ def verify_partition(filesystem: FileSystem, directory: str) -> Iterator[Finding
     """Yield what is wrong with a partition's directory, oldest segment first. Raises `OSError`."""
     names = set(filesystem.list(directory))
     bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
-    for base_offset, following in zip(bases, [*bases[1:], _ANY_OFFSET], strict=True):
+    for base_offset, following in zip(bases, [*bases[1:], _ANY_OFFSET], strict=False):
         stem = f"{directory}/{format_offset(base_offset)}"
         findings: list[Finding] = []
         checked = _check_log(filesystem, stem + LOG_SUFFIX, base_offset, following, findings)
@@ -68,6 +69,7 @@ def verify_partition(filesystem: FileSystem, directory: str) -> Iterator[Finding
             yield from _check_snapshot(filesystem, f"{directory}/{name}")
     if LEADER_EPOCHS in names:
         yield from _check_epochs(filesystem, f"{directory}/{LEADER_EPOCHS}")
+    yield from _check_jafka_segments(filesystem, directory)
 
 
 _ANY_OFFSET: Final = 2**63 - 1
@@ -167,6 +169,34 @@ def _check_epochs(filesystem: FileSystem, path: str) -> Iterator[Finding]:
         parse_leader_epochs(filesystem.read(path).decode("utf-8", "replace"), path)
     except CorruptCheckpoint as error:
         yield Finding(path, str(error).removeprefix(path).strip())
+
+
+def _check_jafka_segments(filesystem: FileSystem, directory: str) -> Iterator[Finding]:
+    """Look through a log in Jafka's form. Only of its last segment something would be cut off."""
+    starts = find_starts(filesystem, directory)
+    expected = starts[0] if starts else 0
+    for start in starts:
+        path = segment_path(directory, start)
+        if start != expected:
+            yield Finding(path, f"begins at {start}, and the segment before it ends at {expected}")
+        size_bytes = filesystem.size(path)
+        expected = start + size_bytes
+        end, problem = _read_jafka_segment(filesystem, path, size_bytes)
+        if end < size_bytes:
+            yield Finding(path, f"byte {end}: {problem}", size_bytes - end if start == starts[-1] else 0)
+
+
+def _read_jafka_segment(filesystem: FileSystem, path: str, size_bytes: int) -> tuple[int, str]:
+    """Return where the last good message ends, and what is wrong there."""
+    whole_bytes, file = 0, filesystem.open(path)
+    try:
+        for end, _ in read_messages(lambda: file, 0, size_bytes):
+            whole_bytes = end
+    except KafkaError as error:
+        return whole_bytes, str(error)
+    finally:
+        file.close()
+    return whole_bytes, "no whole message follows"
 
 
 def _is_log(name: str) -> bool:
