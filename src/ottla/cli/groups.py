@@ -176,7 +176,6 @@ def _print_described(group: GroupDescription, rows: Sequence[PartitionLag]) -> N
     epilog=examples(
         "ottla groups members billing",
         "ottla groups members billing --json",
-        "ottla groups members billing --remove till-3",
         "ottla groups members billing --remove-all --reason 'new assignor'",
     )
 )
