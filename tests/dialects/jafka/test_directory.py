@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.metadata.create_topics import NewTopic
+from ottla.config.broker_config import BrokerConfig
 from ottla.config.jafka_properties import from_jafka
-from ottla.server import StartError
+from ottla.server import Server, StartError
 from ottla.testing.cluster import RunningBroker, running_broker
 from tests.dialects.jafka.test_dialogue import Client, fetch, kafka_append, kafka_values, message, offsets, produce
 
@@ -128,3 +129,22 @@ def test_a_directory_with_logs_of_both_kinds_that_belongs_to_nobody_is_left_alon
     (directory / "t-0" / f"{0:020d}.log").touch()
     with pytest.raises(StartError, match=r"meta\.properties is gone"):
         serve(directory, says_the_same)
+
+
+def test_a_directory_that_is_served_read_only_stays_as_it_is(directory: Path) -> None:
+    serve(directory, says_the_same)
+    before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    listeners = {"listeners": "PLAINTEXT://127.0.0.1:0,JAFKA://127.0.0.1:0", "node.id": "1"}
+
+    async def look() -> None:
+        server = Server(BrokerConfig.from_properties({**listeners, "log.dirs": str(directory)}), is_read_only=True)
+        await server.start()
+        running = RunningBroker(server, str(directory), None)
+        await says_the_same(running)
+        assert kafka_values(running, "t", 0) == NUMBERED[7:]
+        client = await Client.connect(running)
+        assert await client.ask(produce("t", 0, message(b"more"))) is None
+        await server.stop()
+
+    asyncio.run(look())
+    assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
