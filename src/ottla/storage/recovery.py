@@ -149,7 +149,7 @@ class _Loader:
         for segment in self._damaged_txn_indexes:
             if self._segments.index(segment) < first_checked:
                 self._rebuild_txn_index(segment)
-        self._check_from(first_checked)
+        self._check_from(first_checked, point.recovery_point)
         is_begun_here = not self._segments or self._segments[-1].next_offset < point.log_start_offset
         if is_begun_here:
             self._start_at(point.log_start_offset)
@@ -314,9 +314,10 @@ class _Loader:
             if span.magic >= CURRENT_MAGIC:
                 _learn(producers, indexed, RecordBatch(file.pread(span.size_bytes, span.position)))
 
-    def _check_from(self, slot: int) -> None:
+    def _check_from(self, slot: int, recovery_point: int) -> None:
         """Check the segments from `slot`; behind the first bad batch nothing stays."""
         checked = self._segments[slot:]
+        known_epochs = self._epochs.entries
         for place, segment in enumerate(checked):
             removed = recover_segment(segment, self._producers, self._epochs)
             if removed:
@@ -332,11 +333,18 @@ class _Loader:
                 del self._segments[slot + place + 1 :]
                 break
         if checked:
-            self._sync(self._segments[slot:])
-            self._epochs.store()
+            is_on_disk = not self._cut_bytes and self._segments[-1].next_offset <= recovery_point
+            self._sync(self._segments[slot:], is_on_disk=is_on_disk)
+            if not is_on_disk or self._epochs.entries != known_epochs:
+                self._epochs.store()
 
-    def _sync(self, checked: list[Segment]) -> None:
-        """Bring to disk what counts as durable from now on: a killed process may have left it in memory only."""
+    def _sync(self, checked: list[Segment], *, is_on_disk: bool) -> None:
+        """Bring to disk what counts as durable from now on: a killed process may have left it in memory only.
+
+        All is there already where the log ends below its recovery point, but for what was made anew.
+        """
+        if is_on_disk and not any(len(segment.txn_index) for segment in checked):
+            return
         try:
             for segment in checked:
                 segment.file.get().sync()

@@ -76,6 +76,7 @@ class FaultyFile:
         self._file.append(data)
 
     def pread(self, size_bytes: int, position: int) -> bytes:
+        self._faults.check("pread", self._path)
         return self._file.pread(size_bytes, position)
 
     def size(self) -> int:
