@@ -134,6 +134,23 @@ def test_old_files_go_in_the_background_also_of_logs_that_nobody_asked_for(tmp_p
     again.manager.close()
 
 
+def test_many_logs_are_swept_a_few_at_a_time_and_none_once_the_broker_stops(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    manager = start_manager(tmp_path, offload=offload)
+    partitions = [TopicPartition("many", number) for number in range(45)]
+    for partition in partitions:
+        manager.create(partition, TOPIC_ID, JAFKA)
+    manager.jafka.sweep()
+    assert len(list(manager.jafka.opened())) == 20
+    manager.delete(partitions[25])
+    offload.callbacks.popleft()()
+    assert len(list(manager.jafka.opened())) == 39
+    manager.prepare_close()
+    offload.run_all()
+    assert len(list(manager.jafka.opened())) == 39
+    manager.close()
+
+
 def test_settings_hold_from_when_they_change(tmp_path: Path) -> None:
     kept = Kept(tmp_path, properties={"log.retention.check.interval.ms": "5000"})
     kept.manager.create(TP, TOPIC_ID, LogConfig(ottla_format="jafka", retention_ms=-1))

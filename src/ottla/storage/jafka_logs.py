@@ -7,6 +7,7 @@ are a topic's own log when something is asked of it, and a copy of a log in Kafk
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -43,6 +44,7 @@ from ottla.storage.ticket import LogTicket
 
 _log = logging.getLogger(__name__)
 
+SWEPT_AT_ONCE: Final = 20
 _NO_EPOCH: Final = EpochEndOffset(NO_LEADER_EPOCH, NO_OFFSET)
 
 
@@ -75,7 +77,7 @@ class Places(RecordLog, Protocol):
 class JafkaLogs:
     """Every log of Jafka's form. All methods run on the owner's loop, but for `recover`."""
 
-    __slots__ = ("_copies", "_host", "_places", "_settings", "_topic_logs")
+    __slots__ = ("_copies", "_host", "_places", "_settings", "_to_be_swept", "_topic_logs")
 
     def __init__(self, places: Places, host: LogHost, settings: JafkaLogSettings) -> None:
         self._places = places
@@ -83,6 +85,7 @@ class JafkaLogs:
         self._settings = settings
         self._topic_logs: dict[TopicPartition, JafkaTopicLog] = {}
         self._copies: dict[TopicPartition, JafkaCopy] = {}
+        self._to_be_swept: deque[TopicPartition] = deque()
 
     # ---- logs
 
@@ -139,17 +142,23 @@ class JafkaLogs:
                     _log.error("%s", error)
 
     def sweep(self) -> None:
-        """Remove what is too old or too much, in all logs of topics and in the copies that are used."""
-        for partition in self._places.jafka_places():
+        """Remove what is too old or too much, in all topics' logs and in copies that are used, a few at a time."""
+        if not self._to_be_swept:
+            self._to_be_swept.extend(dict.fromkeys([*self._places.jafka_places(), *self._copies]))
+            self._sweep_some()
+
+    def _sweep_some(self) -> None:
+        for _ in range(min(SWEPT_AT_ONCE, len(self._to_be_swept))):
+            partition = self._to_be_swept.popleft()
             try:
-                self.of_topic(partition)
-            except KafkaError as error:
-                _log.warning("retention cannot be applied to %s: %s", partition, error)
-        for log in self.opened():
-            try:
-                log.sweep()
+                if partition in self._copies:
+                    self._copies[partition].sweep()
+                elif self._places.contains(partition) and self._places.place(partition).config.is_jafka:
+                    self.of_topic(partition).sweep()
             except (OSError, KafkaError) as error:
-                _log.warning("retention could not be applied: %s", error)
+                _log.warning("retention cannot be applied to %s: %s", partition, error)
+        if self._to_be_swept:
+            self._host.offload.call_soon(self._sweep_some)
 
     def note_config(self, partition: TopicPartition, config: LogConfig) -> None:
         """Use these settings of a partition from now on."""
@@ -164,7 +173,8 @@ class JafkaLogs:
                 log.discard(KafkaStorageError(f"{partition} was deleted"))
 
     def prepare_close(self) -> None:
-        """Have flushed what is not, on threads."""
+        """Have flushed what is not, on threads. Nothing is swept any more."""
+        self._to_be_swept.clear()
         for log in self.opened():
             if log.has_unflushed and log.failure is None:
                 self._host.schedule_flush(log)
