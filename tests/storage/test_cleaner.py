@@ -215,6 +215,7 @@ def test_young_records_and_the_active_segment_are_left_alone(tmp_path: Path) -> 
 
 
 def test_tombstone_stays_until_its_horizon_and_goes_without_new_writes(tmp_path: Path) -> None:
+    """KAFKA-4529 "tombstone can be deleted too early" (by times of records in the future), KAFKA-8522 (never)."""
     topic = Compacted(tmp_path, delete_retention_ms=5_000)
     topic.put((b"k", b"1"))
     topic.put((b"k", None), timestamp_ms=START_MS + 10**12)
@@ -250,6 +251,7 @@ def test_aborted_records_go_and_their_marker_later(tmp_path: Path) -> None:
 
 
 def test_nothing_at_or_above_the_last_stable_offset_is_touched(tmp_path: Path) -> None:
+    """KAFKA-13194 "bound cleaning by both LSO and HWM"."""
     topic = Compacted(tmp_path)
     topic.put((b"k", b"before"))
     topic.roll()
@@ -264,6 +266,7 @@ def test_nothing_at_or_above_the_last_stable_offset_is_touched(tmp_path: Path) -
 
 
 def test_producers_newest_batch_stays_as_a_header_and_is_still_known_after_a_restart(tmp_path: Path) -> None:
+    """KAFKA-5490 "Cleaner should retain empty batch if needed to preserve producer last sequence", KAFKA-7385."""
     topic = Compacted(tmp_path)
     for sequence in range(10):
         topic.put((b"k", b"%d" % sequence), producer_id=5, producer_epoch=0, base_sequence=sequence)
@@ -285,6 +288,7 @@ def test_producers_newest_batch_stays_as_a_header_and_is_still_known_after_a_res
 
 
 def test_empty_batches_do_not_pile_up(tmp_path: Path) -> None:
+    """KAFKA-8335 "Clean empty batches when sequence numbers are reused"."""
     topic = Compacted(tmp_path)
     for sequence in range(60):
         topic.put((b"k", b"%d" % sequence), producer_id=5, producer_epoch=0, base_sequence=sequence)
@@ -327,6 +331,7 @@ def test_everything_may_vanish_and_the_end_stays(tmp_path: Path) -> None:
 
 
 def test_policy_that_changes_during_a_pass_ends_it(tmp_path: Path) -> None:
+    """KAFKA-12840 "Removing `compact` cleaning on a topic should abort on-going compactions"."""
     topic = Compacted(tmp_path)
     for value in range(20):
         topic.put((b"k", b"%d" % value))

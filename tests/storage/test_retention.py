@@ -28,6 +28,7 @@ def expired(
 
 
 def test_only_what_is_strictly_older_goes() -> None:
+    """KAFKA-20091 (records of exactly the age)."""
     assert expired(segments(1_001, 1_000, 0)) == (1, "retention.ms")
     assert expired(segments(1_000, 1_000)) == (0, "")
 
@@ -43,10 +44,12 @@ def test_all_segments_may_go_but_no_empty_newest_one() -> None:
 
 
 def test_nothing_at_or_above_the_high_watermark_goes() -> None:
+    """KAFKA-5634 "Do not allow segment deletion beyond high watermark"."""
     assert expired(segments(2_000, 2_000, 2_000), high_watermark=15).segments == 1
 
 
 def test_segment_from_the_future_is_as_old_as_its_file() -> None:
+    """KAFKA-6482 (microseconds), redpanda-data/redpanda#9820, KAFKA-18929: one record kept a disk full for ever."""
     future = segments(-(10**12), 0, modified_ms=NOW_MS - 1_001)
     assert expired(future).segments == 1
     assert expired([replaced._replace(modified_ms=NOW_MS) for replaced in future]).segments == 0
@@ -60,6 +63,7 @@ def test_segment_without_times_is_as_old_as_its_file(timestamp_ms: int) -> None:
 
 
 def test_seconds_in_place_of_milliseconds_look_old() -> None:
+    """confluentinc/librdkafka#1238, KAFKA-20609: records in seconds went at once."""
     assert expired([SegmentFacts(10, 100, NOW_MS // 1_000, NOW_MS)]).segments == 1
 
 
@@ -75,6 +79,7 @@ def test_size_zero_keeps_nothing() -> None:
 
 
 def test_log_start_comes_before_size_in_one_pass() -> None:
+    """KAFKA-12177 "apply log start offset retention before time and size based retention"."""
     config = LogConfig(retention_ms=-1, retention_bytes=150)
     found = segments(0, 0, 0, 0)
     assert expired(found, config, start=20) == (2, "log start offset")

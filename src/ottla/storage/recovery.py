@@ -6,8 +6,8 @@ Invariants of a partition's directory, which the code that writes keeps and this
 2. After a clean stop (`.kafka_cleanshutdown`) every byte of every `.log` belongs to a whole batch; nothing is checked.
 3. Otherwise that holds below the recovery point only. From its segment on, batches are checked in order, and the first
    bad one and all behind it go, later segments included: they were never acknowledged as durable.
-4. An index may be missing, short or damaged at any time: it says nothing that the log does not say. A transaction index
-   as well, except that one that is gone altogether does not show.
+4. An index may be missing, short, damaged or another segment's at any time: it says nothing that the log does not say.
+   A transaction index as well, except that one that is gone alone, and altogether, does not show.
 5. A producer snapshot named N holds the producers as of offset N. The newest good one at or below the point where
    reading begins is taken, and the batches from there are replayed.
 6. `leader-epoch-checkpoint` may be ahead of the log (it is cut) or, after a crash, behind it (epochs are learnt from
@@ -190,12 +190,16 @@ class _Loader:
             self._segments.append(segment)
         for segment, following in zip(self._segments, self._segments[1:], strict=False):
             segment.next_offset = following.base_offset
+            if any(aborted.last_offset >= segment.next_offset for aborted in segment.txn_index):
+                self._remake_txn_index(segment, "is another segment's")
 
     def _make_missing_indexes(self, segments: list[Segment]) -> None:
         """Index good segments anew whose index files are gone. Those that may be damaged get theirs when checked."""
         for segment in segments:
             names = {f"{format_offset(segment.base_offset)}{suffix}" for suffix in _INDEX_SUFFIXES}
             if not names <= self._names:
+                if not len(segment.txn_index):  # who took the others may have taken this one, too
+                    self._damaged_txn_indexes.append(segment)
                 segment.load_indexes()
                 self._sync_indexes(segment)
 
@@ -211,6 +215,13 @@ class _Loader:
         except CorruptIndex as error:
             _log.warning("%s; it is made again", error)
             self._damaged_txn_indexes.append(segment)
+        else:
+            if segment.txn_index.is_short:
+                self._remake_txn_index(segment, "is cut")
+
+    def _remake_txn_index(self, segment: Segment, problem: str) -> None:
+        _log.warning("%s %s; it is made again", segment.txn_index.path, problem)
+        self._damaged_txn_indexes.append(segment)
 
     def _rebuild_txn_index(self, segment: Segment) -> None:
         """Find a segment's aborted transactions again, from the producers as of its beginning."""

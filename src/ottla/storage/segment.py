@@ -299,6 +299,7 @@ class Segment:
             self.offset_index.check_order(self.size_bytes)
             self.time_index.load()
             self.time_index.check_order()
+            self._check_against_log()
         except (CorruptIndex, FileNotFoundError):
             self._rebuild_indexes()
             return
@@ -307,6 +308,33 @@ class Segment:
             self.max_timestamp_ms, self.offset_of_max_timestamp = last
         self.is_full = self.offset_index.is_full or self.time_index.is_full
         self._has_indexes = True
+
+    def _check_against_log(self) -> None:
+        """Raise `CorruptIndex` for indexes that are good ones, of another log, or empty where they cannot be.
+
+        Looks at what their last entries point to; the log itself is not checked here.
+        """
+        first = next(self.batches_from(0), None)
+        if first is None:
+            return
+        indexed = self.offset_index.lookup(self.offset_index.last_offset)
+        if not len(self.offset_index) and self.size_bytes > max(first.size_bytes, 2 * self._index_interval_bytes):
+            raise CorruptIndex(f"{self.offset_index.path} is empty")
+        last = self.time_index.last_entry
+        if not len(self.time_index):
+            if first.max_timestamp_ms != NO_TIMESTAMP_MS:
+                raise CorruptIndex(f"{self.time_index.path} is empty")
+            last = last._replace(offset=self.base_offset)
+        try:
+            pointed_to = next(self.batches_from(indexed.position), None)
+            near = self.offset_index.lookup(last.offset).position
+            timed = next((span for span in self.batches_from(near) if span.last_offset >= last.offset), None)
+        except KafkaStorageError as error:
+            raise CorruptIndex(f"{self.offset_index.path} is of another log: {error}") from error
+        if pointed_to is None or (len(self.offset_index) and pointed_to.base_offset > indexed.offset):
+            raise CorruptIndex(f"{self.offset_index.path} is of another log")
+        if len(self.time_index) and (timed is None or timed.max_timestamp_ms != last.timestamp_ms):
+            raise CorruptIndex(f"{self.time_index.path} is of another log")
 
     def _rebuild_indexes(self) -> None:
         """Index the file anew from its batch headers."""

@@ -37,12 +37,14 @@ class CollectedTxns(NamedTuple):
 class TransactionIndex:
     """The aborted transactions of one segment; few, so they are kept as they are and written at once."""
 
-    __slots__ = ("_entries", "_filesystem", "_start_offset", "path")
+    __slots__ = ("_entries", "_filesystem", "_start_offset", "is_short", "path")
 
     def __init__(self, filesystem: FileSystem, path: str, start_offset: int) -> None:
         self.path = path
         self._filesystem = filesystem
         self._start_offset = start_offset
+        self.is_short = False
+        """True when the loaded file was cut, or is empty: files are made for what is in them."""
         self._entries: list[AbortedTxn] = []
 
     def __len__(self) -> int:
@@ -86,15 +88,17 @@ class TransactionIndex:
         self._filesystem.remove(self.path)
 
     def load(self) -> None:
-        """Read the file, if there is one; half an entry at the end is left out.
+        """Read the file, if there is one; half an entry at the end is left out, see `is_short`.
 
         Raises `CorruptIndex` for an unknown version or a transaction that ends before the segment begins.
         """
         self._entries.clear()
+        self.is_short = False
         if not self._filesystem.exists(self.path):
             return
         data = self._filesystem.read(self.path)
         whole = data[: len(data) - len(data) % _ENTRY.size]
+        self.is_short = len(data) != len(whole) or not whole
         for version, producer_id, first_offset, last_offset, last_stable_offset in _ENTRY.iter_unpack(whole):
             if version > _VERSION or version < 0:
                 raise CorruptIndex(f"{self.path} has an entry of version {version}")
