@@ -310,6 +310,31 @@ def test_what_others_produce_to_a_jafka_topic_is_there_at_once_as_plain_messages
     run(test, settings)
 
 
+def test_the_lite_dialect_reads_and_writes_a_jafka_topic(run: Any) -> None:
+    settings = {**SETTINGS, "listeners": SETTINGS["listeners"] + ",LITE://127.0.0.1:0"}
+
+    async def lite(running: RunningBroker, request: str) -> str:
+        asker = await Client.connect(running, 3)
+        asker.writer.write(bytes.fromhex(request))
+        answer = await asyncio.wait_for(asker.reader.read(), SECONDS)
+        asker.close()
+        return answer.hex()
+
+    async def test(running: RunningBroker) -> None:
+        client = await Client.connect(running)
+        await client.tell(PRODUCE_HELLO)
+        await client.tell(produce("t", 0, message(gzip.compress(message(b"in1") + message(b"in2")), attributes=1)))
+        assert await lite(running, "0002 0001 74 00000000 0000000000000001") == (
+            "00000002" + "00000003" + b"in1".hex() + "00000003" + b"in2".hex()
+        )
+        assert await lite(running, "0005 0001 74 00000000") == f"{0:016x}{3:016x}"
+        assert await lite(running, "0001 0001 74 00000000 00000001 00000001 78") == f"{1:08x}{3:016x}"
+        assert kafka_values(running, "t", 0) == [b"hello", b"in1", b"in2", b"x"]
+        client.close()
+
+    run(test, settings)
+
+
 def test_a_fetch_that_waits_is_woken_by_a_jafka_client(run: Any) -> None:
     async def test(running: RunningBroker) -> None:
         client = await Client.connect(running)
