@@ -206,6 +206,14 @@ def test_spare_segments_go_by_size(tmp_path: Path) -> None:
     assert numbers(log) == list(range(4, 12))
 
 
+def test_nothing_goes_where_the_topic_says_so(tmp_path: Path) -> None:
+    config = LogConfig(retention_bytes=0, cleanup_policy=frozenset(), ottla_format="jafka")
+    log = open_topic_log(tmp_path, SMALL, config=config)
+    fill(log, 12)
+    log.sweep()
+    assert log.start == 0
+
+
 def test_a_segment_whose_end_could_not_be_noted_goes_all_the_same(tmp_path: Path) -> None:
     files = UnnotedFileSystem()
     clock = ManualClock(wall_ms=1 << 41)

@@ -335,7 +335,12 @@ class JafkaLog(ABC):
     # -- retention ------------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Remove segments that are too old or too many. Positions go on, whatever is removed. Raises `OSError`."""
+        """Remove segments that are too old or too many. Positions go on, whatever is removed. Raises `OSError`.
+
+        Where `cleanup.policy` is empty nothing goes; what it names otherwise does not matter, as nothing is compacted.
+        """
+        if not self.config.cleanup_policy:
+            return
         now_ms = self._host.clock.wall_ms()
         size = self.size_bytes
         while self._segments[0].end <= self.readable_end:
