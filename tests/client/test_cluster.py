@@ -126,6 +126,28 @@ def test_a_node_that_moves_gets_a_connection_at_its_new_address() -> None:
     scripted.run(work)
 
 
+def test_a_node_that_moves_while_it_is_connected_to_is_not_kept() -> None:
+    """Else every request to the node would go to whoever listens at its old address."""
+    scripted = ScriptedCluster(brokers=2)
+
+    async def work() -> None:
+        cluster = Cluster(BOOTSTRAP, settings())
+        await cluster.start()
+
+        def move(broker: ScriptedBroker, request: Any) -> Message:
+            scripted.brokers[2].address = "moved:1"
+            cluster.update(MetadataResponse(brokers=scripted.broker_rows(), topics=[], controller_id=1))
+            return broker.usual(request)
+
+        scripted.reply(ApiKey.API_VERSIONS, move)
+        with pytest.raises(ConnectionLost, match="moved away"):
+            await cluster.connection_to(2)
+        assert (await cluster.connection_to(2)).address == "moved:1"
+        await cluster.close()
+
+    scripted.run(work)
+
+
 def test_a_call_to_a_node_looks_for_it_anew_when_the_connection_fails() -> None:
     scripted = ScriptedCluster(brokers=2)
 
