@@ -10,13 +10,14 @@ import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.broker.read_only import refuse_change
 from ottla.config.broker_config import BrokerConfig
 from ottla.errors import UnknownTopicOrPartition
-from ottla.model import OFFSETS_TOPIC
+from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.protocol.messages import (
     alter_client_quotas,
     alter_configs,
@@ -31,6 +32,7 @@ from ottla.protocol.messages import (
     offset_delete,
     update_features,
 )
+from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.protocol.messages.fetch import PartitionData
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -97,6 +99,36 @@ async def read_records(room: Room, topic: str, number: int, position: int) -> li
         position = batches[-1].next_offset
 
 
+async def check_offsets(room: Room, case: str, expected: dict[str, Any]) -> None:
+    """Earliest and latest offset of every partition, for readers of either isolation."""
+    for name, answers in expected["list_offsets"].items():
+        topic, _, number = name.rpartition("-")
+        if (case, TopicPartition(topic, int(number))) in ADOPTED:
+            continue
+        for asked, isolation_level in (("-2", 0), ("-1", 0), ("-1_read_committed", 1)):
+            timestamp = int(asked.removesuffix("_read_committed"))
+            found = await room.list_offset(topic, timestamp, partition=int(number), isolation_level=isolation_level)
+            assert asked not in answers or found.offset == answers[asked][0], (name, asked)
+
+
+async def sizes_by_directory(room: Room) -> dict[str, dict[str, int]]:
+    """Bytes of every partition, by the last name of its directory."""
+    answer = await room.ask(DescribeLogDirsRequest(topics=None), 4)
+    return {
+        Path(directory.log_dir).name: {
+            f"{topic.name}-{one.partition_index}": one.partition_size
+            for topic in directory.topics
+            for one in topic.partitions
+        }
+        for directory in answer.results
+    }
+
+
+def expected_sizes(expected: dict[str, Any]) -> dict[str, dict[str, int]]:
+    (directories,) = expected["log_dirs"].values()
+    return {Path(path).name: sizes for path, sizes in directories.items()}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_kafka_left_is_served_and_not_changed(case: str, tmp_path: Path) -> None:
     """Also where it was not stopped in order, or is damaged: what recovery does, it does in memory."""
@@ -112,6 +144,11 @@ def test_what_kafka_left_is_served_and_not_changed(case: str, tmp_path: Path) ->
                 assert (start, end) == (facts["log_start_offset"], facts["high_watermark"]), partition
                 records = [(row["o"], row.get("v_sha256", row.get("v"))) for row in facts["records"]]
                 assert await read_records(room, *partition, start) == records, partition
+            await check_offsets(room, case, expected)
+            adopted = {str(partition) for of_case, partition in ADOPTED if of_case == case}
+            for path, sizes in (await sizes_by_directory(room)).items():
+                other = set(sizes.items()) ^ set(expected_sizes(expected)[path].items())
+                assert {name for name, _ in other} == adopted, path
 
     asyncio.run(scenario())
     assert state_of(tmp_path) == before

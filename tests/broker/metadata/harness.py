@@ -31,6 +31,11 @@ CASES = (
     "upgrade-levels-4.0-iv3",
     "plain",
     "unclean",
+    "compacted",
+    "groups",
+    "timestamps",
+    "torn",
+    "transactions",
 )
 
 NODE_ID = 1
