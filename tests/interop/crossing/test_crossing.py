@@ -131,6 +131,8 @@ def test_kafka_goes_on_where_ottla_was_killed(tmp_path: Path, start: Start[Broke
 
     kafka = CrossedKafka(tmp_path, port, DOES_NOT_CLEAN)
     start(kafka)
+    with pytest.raises(AssertionError, match="in use by another broker"):
+        CrossedOttla(tmp_path, None).start()
     assert list(differences(left, look_at(kafka))) == []
     assert [line for line in kafka.warnings if NOT_WRITTEN_YET not in line] == []
 
