@@ -12,16 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
-from ottla.config.topic_settings import JAFKA_FORMAT
-from ottla.config.values import INT64_MAX
 from ottla.engine import (
     AbortedTransaction,
     ActiveProducer,
@@ -50,11 +46,9 @@ from ottla.storage.background import Background
 from ottla.storage.checkpointing import Checkpoint, Checkpointer
 from ottla.storage.checkpoints import (
     PARTITION_METADATA,
-    CorruptCheckpoint,
     format_partition_metadata,
-    parse_partition_metadata,
 )
-from ottla.storage.cleaner import COMPACT, Cleaner
+from ottla.storage.chores import Chores
 from ottla.storage.directory import (
     DELETE_SUFFIX,
     JAFKA_SUFFIX,
@@ -70,25 +64,22 @@ from ottla.storage.flush_work import Flushable
 from ottla.storage.flusher import Flusher
 from ottla.storage.future_log import FoundFuture, settle_futures
 from ottla.storage.host import LogHost
-from ottla.storage.housekeeping import Housekeeper
 from ottla.storage.log import PartitionLog
 from ottla.storage.moves import LogMoves
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.place import Place, collect_checkpoints
+from ottla.storage.place_finder import PlaceFinder
 from ottla.storage.recoveries import run_recoveries
 from ottla.storage.recovery import LoadPoint, load_log, truncate_log
 from ottla.storage.segment import LOG_SUFFIX
-from ottla.storage.sweeper import Sweeper, SweptLog
 from ottla.storage.ticket import LogTicket
-from ottla.storage.trash import Trash, remove_all
+from ottla.storage.trash import Trash
 
 if TYPE_CHECKING:
     from ottla.storage.jafka_logs import JafkaLogs
 
 _log = logging.getLogger(__name__)
 
-FLUSH_CHORE: Final = "flush.ms"
-CLEANER_CHORE: Final = "compaction"
 RECOVERY_OPEN_FILES: Final = 16
 """Segment files that one log may have open while it is checked."""
 
@@ -99,14 +90,13 @@ class LogManager:
     __slots__ = (
         "_background",
         "_checkpointer",
-        "_cleaner",
+        "_chores",
         "_default_config",
         "_directory_paths",
         "_expiration_ms",
         "_flusher",
         "_futures",
         "_host",
-        "_housekeeper",
         "_jafka",
         "_jafka_config",
         "_logs",
@@ -115,7 +105,6 @@ class LogManager:
         "_places",
         "_preferred",
         "_recovery_threads",
-        "_sweeper",
         "_trash",
         "directories",
         "every_directory",
@@ -146,122 +135,43 @@ class LogManager:
         self._background = Background(offload)
         self._trash = Trash(clock)
         self._checkpointer = Checkpointer(self._collect_checkpoints, self._background)
-        self._sweeper = Sweeper(self, self._host, self._background, self._trash)
+        self._chores = Chores(self, self._host, self._background, self._trash)
         self._moves = LogMoves(self, self._host, self._background, self._trash)
         self._futures: list[FoundFuture] = []
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         """Where partitions shall be made that are not there yet."""
-        self._housekeeper: Housekeeper | None = None
-        self._cleaner: Cleaner | None = None
 
     # ---- housekeeping
 
     def start_housekeeping(self, timers: Timers, settings: BrokerConfig) -> None:
-        """Do from now on what has to be done from time to time, see `housekeeping`."""
-        keeper = Housekeeper(timers, self._host.clock, remove=self._empty_trash, next_removal=self._trash.next_deadline)
-        keeper.add("checkpoints", self.checkpoint_soon, settings.integer("log.flush.offset.checkpoint.interval.ms"))
-        keeper.add("retention", self._sweep, settings.integer("log.retention.check.interval.ms"))
-        keeper.add("producers", self.expire_producers, settings.integer("producer.id.expiration.check.interval.ms"))
-        keeper.add(FLUSH_CHORE, self._flush_due, self._shortest_flush_ms())
-        if settings.boolean("log.cleaner.enable"):
-            self._cleaner = Cleaner(self, self._host, self._background, self._trash, timers, self._read_clean_offsets())
-            self._cleaner.configure(settings)
-            keeper.add(CLEANER_CHORE, self._cleaner.clean, settings.integer("log.cleaner.backoff.ms"))
-        self._housekeeper = keeper
-        self._trash.on_add = keeper.note_trash
-        keeper.start(settings)
+        """Do from now on what has to be done from time to time, see `chores`."""
+        self._chores.start(timers, settings)
         self._moves.start(timers, settings, self._futures)
         self._futures = []
 
     def configure_housekeeping(self, settings: BrokerConfig) -> None:
         """Use the settings of moves and of the cleaner as they are now."""
         self._moves.configure(settings)
-        if self._cleaner is not None and self._housekeeper is not None:
-            self._cleaner.configure(settings)
-            self._housekeeper.change_interval(CLEANER_CHORE, settings.integer("log.cleaner.backoff.ms"))
+        self._chores.configure(settings)
 
-    def _sweep(self) -> None:
-        self._sweeper.sweep()
+    @property
+    def places(self) -> Mapping[TopicPartition, Place]:
+        """Where every partition lies; live."""
+        return self._places
+
+    @property
+    def opened(self) -> Mapping[TopicPartition, PartitionLog]:
+        """The logs that are open; live."""
+        return self._logs
+
+    def sweep_jafka_logs(self) -> None:
+        """Apply retention to what is kept in Jafka's format."""
         if self._jafka is not None or self.jafka_places():
             self.jafka.sweep()
-
-    def compacted_logs(self) -> list[PartitionLog]:
-        places = [
-            (partition, place)
-            for partition, place in self._places.items()
-            if COMPACT in place.config.cleanup_policy and not place.config.is_jafka
-        ]
-        unknown = [one for one in places if one[0] not in self._logs and not one[1].is_looked_at]
-        if unknown:
-            self._background.submit(partial(self._look_for_old_segments, unknown), _note_unlooked)
-        for partition, place in places:
-            if place.has_old_segments and partition not in self._logs:
-                with suppress(KafkaStorageError):  # said where it is asked for
-                    self._open_log(partition, place)
-        logs = (self._logs.get(partition) for partition, _ in places)
-        return [log for log in logs if log is not None and len(log.segments) > 1]
-
-    def _look_for_old_segments(self, unknown: list[tuple[TopicPartition, Place]]) -> None:
-        """Find out, on a thread, which logs that nobody has opened have something to compact."""
-        for partition, place in unknown:
-            place.is_looked_at = True
-            names = self._host.filesystem.list(place.directory.partition_path(partition))
-            place.has_old_segments = sum(name.endswith(LOG_SUFFIX) for name in names) > 1
-
-    def _read_clean_offsets(self) -> dict[TopicPartition, int]:
-        offsets: dict[TopicPartition, int] = {}
-        for directory in self.directories:
-            try:
-                found = directory.read_clean_offsets()
-            except CorruptCheckpoint as error:  # compacting again is never wrong
-                _log.warning("%s; its logs count as not compacted", error)
-                continue
-            for partition, offset in found.items():
-                place = self._places.get(partition)
-                if partition not in offsets or (place is not None and place.directory is directory):
-                    offsets[partition] = offset
-        return offsets
 
     def checkpoint_soon(self) -> None:
         """Write the checkpoints on a thread."""
         self._checkpointer.write_soon()
-
-    def swept_logs(self) -> list[SweptLog]:
-        return [
-            SweptLog(
-                partition,
-                place.directory.partition_path(partition),
-                place.config,
-                place.log_start_offset,
-                self._logs.get(partition),
-            )
-            for partition, place in self._places.items()
-            if not place.config.is_jafka
-        ]
-
-    def find_opened(self, partition: TopicPartition) -> PartitionLog | None:
-        return self._logs.get(partition)
-
-    def _empty_trash(self) -> None:
-        """Remove what is due, once the disk knows that its topics are gone; where it never will, nothing goes."""
-        try:
-            metadata_files, _ = self._undecided_metadata()
-        except KafkaStorageError:
-            return
-        work = partial(remove_all, self._host.filesystem, self._trash.take_due(), after=metadata_files)
-        self._background.submit(work, _note_kept)
-
-    def _flush_due(self) -> None:
-        for log in self._logs.values():
-            log.flush_when_due()
-
-    def _shortest_flush_ms(self) -> int | None:
-        shortest_ms = min((place.config.flush_ms for place in self._places.values()), default=INT64_MAX)
-        return None if shortest_ms == INT64_MAX else shortest_ms
-
-    def _note_flush_ms(self) -> None:
-        if self._housekeeper is not None:
-            self._housekeeper.change_interval(FLUSH_CHORE, self._shortest_flush_ms())
 
     def forget_producers_after(self, expiration_ms: int) -> None:
         """Use this `producer.id.expiration.ms` from now on."""
@@ -301,7 +211,8 @@ class LogManager:
         except OSError as error:
             raise DirectoryError(f"logs that were moving cannot be looked at: {error}") from error
         for directory in self.directories:
-            self._find_partitions(directory)
+            for partition, place in PlaceFinder(self._host.filesystem, directory, self._default_config).find_all():
+                self._add_place(partition, place)
 
     def settle_deleted(self, find_topic: Callable[[TopicId, int], str | None] | None = None) -> None:
         """Have the directories of deleted topics removed.
@@ -326,7 +237,8 @@ class LogManager:
             self.set_aside(partition)
         self._host.filesystem.rename(path, directory.partition_path(partition))
         self._host.filesystem.sync_directory(directory.path)
-        self._add_place(directory, partition, _read_recovery_points(directory), directory.read_log_start_offsets())
+        finder = PlaceFinder(self._host.filesystem, directory, self._default_config)
+        self._add_place(partition, finder.find(partition))
         _log.warning("%s was being deleted when the broker ended, and is there again", partition)
         return True
 
@@ -374,8 +286,7 @@ class LogManager:
 
     def prepare_close(self) -> None:
         """Begin to stop: no more chores, long ones end soon, and what is not flushed is, on threads."""
-        if self._housekeeper is not None:
-            self._housekeeper.stop()
+        self._chores.stop()
         self._background.is_stopping = True
         if self._jafka is not None:
             self._jafka.prepare_close()
@@ -471,42 +382,13 @@ class LogManager:
                 log.end_flush(work, None)
         return log.failure is None and not log.has_unflushed
 
-    def _find_partitions(self, directory: LogDirectory) -> None:
-        recovery_points = _read_recovery_points(directory)
-        log_start_offsets = directory.read_log_start_offsets()
-        for partition in directory.partitions():
-            if partition in self._places:
-                other = self._places[partition].directory.path
-                raise DirectoryError(f"{partition} lies in both {other} and {directory.path}")
-            self._add_place(directory, partition, recovery_points, log_start_offsets)
-
-    def _add_place(
-        self,
-        directory: LogDirectory,
-        partition: TopicPartition,
-        recovery_points: Mapping[TopicPartition, int],
-        log_start_offsets: Mapping[TopicPartition, int],
-    ) -> None:
-        topic_id = self._read_topic_id(directory, partition)
-        place = Place(directory, topic_id, self._default_config)
-        place.is_clean = directory.was_clean
-        place.recovery_point = recovery_points.get(partition, 0)
-        place.log_start_offset = log_start_offsets.get(partition, 0)
-        if topic_id == ZERO_TOPIC_ID and directory.is_from_jafka(str(partition)):
-            place.config = replace(self._default_config, ottla_format=JAFKA_FORMAT)
-            place.is_clean, place.is_from_jafka = False, True
-            directory.forget_jafka_shutdown()
+    def _add_place(self, partition: TopicPartition, place: Place) -> None:
+        """Raises `DirectoryError` for a partition that lies somewhere else, too."""
+        if partition in self._places:
+            other = self._places[partition].directory.path
+            raise DirectoryError(f"{partition} lies in both {other} and {place.directory.path}")
         self._places[partition] = place
-        directory.partition_count += 1
-
-    def _read_topic_id(self, directory: LogDirectory, partition: TopicPartition) -> TopicId:
-        """Read `partition.metadata`; a missing or damaged one is the zero id, which `create` replaces."""
-        path = f"{directory.partition_path(partition)}/{PARTITION_METADATA}"
-        try:
-            text = self._host.filesystem.read(path).decode("utf-8", "replace")
-            return parse_partition_metadata(text, path)
-        except (FileNotFoundError, CorruptCheckpoint):
-            return ZERO_TOPIC_ID
+        place.directory.partition_count += 1
 
     # ---- partitions
 
@@ -537,8 +419,7 @@ class LogManager:
         place = Place(directory, topic_id, config)
         place.is_new = True
         directory.partition_count += 1
-        if config.flush_ms < INT64_MAX and self._housekeeper is not None:
-            self._housekeeper.change_interval(FLUSH_CHORE, min(config.flush_ms, self._shortest_flush_ms() or INT64_MAX))
+        self._chores.note_new_flush_ms(config.flush_ms)
         return place
 
     def _write_topic_id(self, path: str, topic_id: TopicId) -> None:
@@ -573,8 +454,7 @@ class LogManager:
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
         del self._places[partition]
-        if self._cleaner is not None:
-            self._cleaner.forget(partition)
+        self._chores.forget(partition)
         place.directory.partition_count -= 1
         return target
 
@@ -613,7 +493,7 @@ class LogManager:
             log.configure(config)
         if self._jafka is not None:
             self._jafka.note_config(partition, config)
-        self._note_flush_ms()
+        self._chores.note_flush_ms()
 
     # ---- topics in Jafka's format
 
@@ -653,7 +533,7 @@ class LogManager:
         place = self._place(partition)
         if not place.is_new:
             return None
-        files, directories = self._undecided_metadata()
+        files, directories = self.undecided_metadata()
         path = place.directory.partition_path(partition)
         place.is_new = False
         return [*files, f"{path}/{PARTITION_METADATA}"], [*directories, path, place.directory.path]
@@ -680,7 +560,7 @@ class LogManager:
 
     def _open_log(self, partition: TopicPartition, place: Place) -> PartitionLog:
         if place.is_new:
-            self._undecided_metadata()  # where that fails, nothing is made
+            self.undecided_metadata()  # where that fails, nothing is made
         log = self._load(partition, place, self._host.open_files)
         place.is_clean = True
         names = self.take_new_names(partition)
@@ -689,7 +569,7 @@ class LogManager:
         self._logs[partition] = log
         return log
 
-    def _undecided_metadata(self) -> tuple[list[str], list[str]]:
+    def undecided_metadata(self) -> tuple[list[str], list[str]]:
         """Files and directories that have to be on disk before records of a new topic are: what says that there is one.
 
         Topics are recorded before their logs are made, and usually that has been flushed when the first record comes.
@@ -853,21 +733,3 @@ class LogManager:
     def on_advance(self, callback: Callable[[TopicPartition], None]) -> None:
         """See `engine.RecordLog.on_advance`. Under `ottla.flush.policy=os` that is within `begin_append`."""
         self._host.on_advance = callback
-
-
-def _read_recovery_points(directory: LogDirectory) -> Mapping[TopicPartition, int]:
-    try:
-        return directory.read_recovery_points()
-    except CorruptCheckpoint as error:  # checking more than needed is never wrong
-        _log.warning("%s; every log is checked from its start where one is", error)
-        return {}
-
-
-def _note_unlooked(error: BaseException | None) -> None:
-    if error is not None:
-        _log.warning("a compacted log cannot be looked at: %s", error)
-
-
-def _note_kept(error: BaseException | None) -> None:
-    if error is not None:
-        _log.warning("files that are out of use cannot be removed before the next start: %s", error)
