@@ -12,6 +12,7 @@ from ottla.engine import ReadLimit
 from ottla.errors import OffsetOutOfRange
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_timestamps import offset_for_timestamp
 from ottla.storage.recovery import LoadPoint
 from ottla.storage.segment import Segment
 from tests.storage.harness import golden_lines, open_log, take_bytes
@@ -94,7 +95,7 @@ def test_read_returns_the_bytes_that_kafka_returns(tmp_path: Path, case: dict[st
 def test_offset_for_timestamp_agrees_with_kafka(tmp_path: Path, case: dict[str, Any]) -> None:
     log = load_case(tmp_path, case)
     for query in case["queries"]:
-        found = log.offset_for_timestamp(query["timestamp"])
+        found = offset_for_timestamp(log, query["timestamp"])
         if query["foundOffset"] is None:
             assert found is None, query
         else:

@@ -26,17 +26,9 @@ from ottla.engine import (
     LogOffsets,
     ReadLimit,
     ReadResult,
-    TimestampOffset,
 )
 from ottla.errors import KafkaError, KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
 from ottla.model import (
-    EARLIEST_LOCAL_TIMESTAMP,
-    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
-    EARLIEST_TIMESTAMP,
-    LATEST_TIERED_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    MAX_TIMESTAMP,
-    NO_LEADER_EPOCH,
     NO_OFFSET,
     NO_TIMESTAMP_MS,
     AppendOrigin,
@@ -55,7 +47,6 @@ from ottla.storage.produced import ProducedAppend
 from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot
 from ottla.storage.segment import LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.ticket import LogTicket, SegmentSpan
-from ottla.storage.timestamps import find_max_timestamp, find_timestamp
 
 _log = logging.getLogger(__name__)
 
@@ -550,10 +541,10 @@ class PartitionLog:
             return
         for slot in range(max(bisect_right(self._bases, offset) - 1, 0), len(self._segments)):
             segment = self._segments[slot]
-            self._keep_warm(segment)
+            self.keep_warm(segment)
             yield segment
 
-    def _keep_warm(self, segment: Segment) -> None:
+    def keep_warm(self, segment: Segment) -> None:
         """Remember a segment whose indexes are about to be loaded; those of the longest unused go."""
         if segment.has_indexes or segment is self.active:
             return
@@ -579,46 +570,6 @@ class PartitionLog:
             if collected.is_complete:
                 break
         return aborted
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """Answer ListOffsets for this log, see `engine.RecordLog.offset_for_timestamp`."""
-        if timestamp_ms in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-            return TimestampOffset(NO_TIMESTAMP_MS, self.log_start_offset, self._earliest_epoch())
-        if timestamp_ms == LATEST_TIMESTAMP:
-            return TimestampOffset(NO_TIMESTAMP_MS, self.log_end_offset, self.epochs.latest_epoch)
-        if timestamp_ms in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-            return TimestampOffset(NO_TIMESTAMP_MS, NO_OFFSET, NO_LEADER_EPOCH)
-        if timestamp_ms == MAX_TIMESTAMP:
-            return self._find_max_timestamp()
-        return self._find_timestamp(timestamp_ms)
-
-    def _earliest_epoch(self) -> int:
-        entries = self.epochs.entries
-        if not entries or entries[0].start_offset > self.log_start_offset:
-            return NO_LEADER_EPOCH
-        return entries[0].epoch
-
-    def _find_max_timestamp(self) -> TimestampOffset | None:
-        for segment in self._segments:
-            segment.load_timestamps()
-        newest = max(self._segments, key=lambda segment: segment.max_timestamp_ms)
-        self._keep_warm(newest)
-        found = find_max_timestamp(newest)
-        if found is None or found.offset >= self.log_start_offset:
-            return found
-        kept = [segment for segment in self._segments if segment.next_offset > self.log_start_offset]
-        candidates = [find_max_timestamp(segment, self.log_start_offset) for segment in kept]
-        return max(filter(None, candidates), key=lambda candidate: candidate.timestamp_ms, default=None)
-
-    def _find_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        for segment in self._segments:
-            segment.load_timestamps()
-            if segment.max_timestamp_ms >= timestamp_ms:
-                self._keep_warm(segment)
-                found = find_timestamp(segment, timestamp_ms, self.log_start_offset)
-                if found is not None:
-                    return found
-        return None
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)

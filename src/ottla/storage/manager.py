@@ -65,6 +65,7 @@ from ottla.storage.flusher import Flusher
 from ottla.storage.future_log import FoundFuture, settle_futures
 from ottla.storage.host import LogHost
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_timestamps import offset_for_timestamp
 from ottla.storage.moves import LogMoves
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.place import Place, collect_checkpoints
@@ -624,7 +625,7 @@ class LogManager:
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
         log = self.log(partition)
         try:
-            return log.offset_for_timestamp(timestamp_ms)
+            return offset_for_timestamp(log, timestamp_ms)
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be searched for a time: {error}") from error
 
