@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from ottla.errors import CorruptMessage, InvalidRecord, MessageTooLarge
-from ottla.records.jafka import build_set, check_produced, entry_size, walk_set
+from ottla.records.jafka import build_set, check_produced, entry_size
 
 HELLO = bytes.fromhex("0000000b01003610a68668656c6c6f")
 LIMIT = 1000
@@ -75,35 +75,6 @@ def test_depth_has_an_end() -> None:
         data = packed(data)
     with pytest.raises(CorruptMessage, match="depth"):
         check_produced(data, LIMIT)
-
-
-def test_a_stored_set_is_walked_message_by_message() -> None:
-    inner = packed(message(b"a") + message(b""))
-    data = HELLO + inner + message(b"c", attributes=0x80)
-    ends = [len(HELLO), len(HELLO) + len(inner), len(data)]
-
-    assert list(walk_set(data)) == list(zip(ends, [[b"hello"], [b"a", b""], [b"c"]], strict=True))
-    for cut in range(len(data)):
-        assert [found.end for found in walk_set(data[:cut])] == [end for end in ends if end <= cut], cut
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        bytes(20),
-        b"\xff" * 20,
-        message(b"x")[:-1] + b"y",
-        message(b"x", attributes=2),
-        message(b"no gzip", attributes=1),
-        packed(message(b"x")[:-1]),
-        b"\x00\x00\x00\x07\x00" + message(b"x")[5:],
-    ],
-)
-def test_a_walk_stops_at_damage(damaged: bytes) -> None:
-    walk = walk_set(HELLO + damaged)
-    assert next(walk).payloads == [b"hello"]
-    with pytest.raises((CorruptMessage, InvalidRecord)):
-        next(walk)
 
 
 def test_a_message_says_how_large_it_is() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ottla.errors import CorruptMessage, MessageTooLarge
@@ -23,7 +23,7 @@ FRONT_BYTES: Final = 6
 ENTRY_BYTES: Final = SIZE_BYTES + FRONT_BYTES
 MAGIC: Final = 1
 GZIP: Final = 1
-_CODEC_BITS: Final = 3
+CODEC_BITS: Final = 3
 _DEEPEST: Final = 8
 
 
@@ -53,34 +53,11 @@ def check_produced(data: bytes, max_payload_bytes: int, *, max_inflated_bytes: i
     return ProducedSet(data[:position], payloads)
 
 
-class StoredMessage(NamedTuple):
-    """A message of a stored set: where the next one begins, and its payload, or those in it where it is compressed."""
-
-    end: int
-    payloads: list[bytes]
-
-
-def walk_set(data: bytes) -> Iterator[StoredMessage]:
-    """Yield the messages of a set, checked; ends before one that is cut.
-
-    Raises `CorruptMessage` or `InvalidRecord` at the first that is damaged.
-    """
-    position = 0
-    while position + ENTRY_BYTES <= len(data):
-        size, magic, attributes, crc = _ENTRY.unpack_from(data, position)
-        if size < FRONT_BYTES:
-            raise CorruptMessage(f"a message cannot have {size} bytes")
-        end = position + SIZE_BYTES + int(size)
-        if end > len(data):
-            return
-        payload = data[position + ENTRY_BYTES : end]
-        if magic == MAGIC and not attributes & _CODEC_BITS and zlib.crc32(payload) == crc:
-            yield StoredMessage(end, [payload])
-        else:
-            payloads: list[bytes] = []
-            _take(data[position + SIZE_BYTES : end], payloads, MAX_INFLATED_BYTES, 0)
-            yield StoredMessage(end, payloads)
-        position = end
+def payloads_of(message: bytes) -> list[bytes]:
+    """Return the payload of a message (without its size), or those in it. Raises as `check_produced`."""
+    payloads: list[bytes] = []
+    _take(message, payloads, MAX_INFLATED_BYTES, 0)
+    return payloads
 
 
 def entry_size(front: bytes) -> int:
@@ -107,7 +84,7 @@ def _take(message: bytes, payloads: list[bytes], left_bytes: int, depth: int) ->
         raise CorruptMessage(f"a message of magic {magic}")
     if zlib.crc32(payload) != crc:
         raise CorruptMessage("a message fails its checksum")
-    codec = attributes & _CODEC_BITS
+    codec = attributes & CODEC_BITS
     if codec == 0:
         payloads.append(payload)
         return left_bytes

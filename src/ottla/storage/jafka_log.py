@@ -19,7 +19,8 @@ from typing import Final
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaStorageError, OffsetOutOfRange
-from ottla.records.jafka import SIZE_BYTES, entry_size, walk_set
+from ottla.records.jafka import SIZE_BYTES, entry_size
+from ottla.records.jafka_reading import Walked
 from ottla.storage.directory import JAFKA_SUFFIX
 from ottla.storage.files import File, FileSystem
 from ottla.storage.flush_work import FlushWork
@@ -29,7 +30,7 @@ from ottla.storage.open_files import SegmentFile
 
 _log = logging.getLogger(__name__)
 
-READ_BYTES: Final = 64 * 1024
+READ_BYTES: Final = 32 * 1024
 _DIGITS: Final = 20
 
 
@@ -74,22 +75,27 @@ def segment_path(directory: str, start: int) -> str:
     return f"{directory}/{start:0{_DIGITS}d}{JAFKA_SUFFIX}"
 
 
-def read_messages(open_file: Callable[[], File], position: int, limit: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield where each message of a file ends, and its values; ends before one that is cut at `limit`.
+def walk_file(
+    open_file: Callable[[], File], position: int, limit: int, step: Callable[[bytes], Walked]
+) -> Iterator[Walked]:
+    """Walk the messages of a file piece by piece, from a position on; yields how far each step came, and where that is.
 
-    `open_file` is called whenever something is to be read. Raises `CorruptMessage`, `InvalidRecord` at damage.
+    `open_file` is called whenever something is to be read. Ends where a step is over, at `limit`, or before a message
+    that is cut there. Raises what a step raises.
     """
     size = READ_BYTES
     while position < limit:
-        begin = position
-        data = open_file().pread(min(size, limit - begin), begin)
-        for message in walk_set(data):
-            position = begin + message.end
-            yield position, message.payloads
+        data = open_file().pread(min(size, limit - position), position)
+        walked = step(data)
+        position += walked.end
         size = READ_BYTES
-        if position == begin:  # it is larger than what was read, or cut
+        if walked.end or walked.is_over:
+            yield walked._replace(end=position)
+            if walked.is_over:
+                return
+        else:  # the message is larger than what was read, or cut
             size = entry_size(data) if len(data) >= SIZE_BYTES else 0
-            if not len(data) < size <= limit - begin:
+            if not len(data) < size <= limit - position:
                 return
 
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.config.log_config import LogConfig
 from ottla.engine import LogOffsets, ReadLimit, ReadResult
@@ -35,24 +35,17 @@ from ottla.model import NO_TIMESTAMP_MS, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
 from ottla.records.jafka import build_set
+from ottla.records.jafka_reading import Walked, count_records, fill_batch
 from ottla.storage.failed_flush import MARK, mark_failed_flush, write_anew
 from ottla.storage.host import LogHost
-from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment, find_starts, read_messages, segment_path
+from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment, find_starts, segment_path, walk_file
 from ottla.storage.jafka_positions import Flushed
 from ottla.storage.ticket import LogTicket
 
 _log = logging.getLogger(__name__)
 
-ENTRY_EVERY_BYTES: Final = 32 * 1024
+ENTRY_EVERY_BYTES: Final = 16 * 1024
 _EMPTY_READ: Final = ReadResult((), 0)
-
-
-class _Counted(NamedTuple):
-    """A message: the number of its first record, where it stands, and the values of its records."""
-
-    kafka_offset: int
-    position: int
-    values: list[bytes]
 
 
 class JafkaTopicLog(JafkaLog):
@@ -76,7 +69,7 @@ class JafkaTopicLog(JafkaLog):
         self._is_foreign = False
         """True where nobody has counted the records yet."""
         self._pending: deque[LogTicket] = deque()
-        self._last_read: _Counted | None = None
+        self._last_read: Flushed | None = None
         """Where a reader stopped, who will usually go on from there."""
         self._ends: deque[Flushed] = deque()
         """Ends of segments that are not noted yet."""
@@ -127,7 +120,7 @@ class JafkaTopicLog(JafkaLog):
         known = self._positions.reaching(first.start)
         if known is None:
             return self._positions.last._replace(position=first.start)
-        count = sum(len(values) for _, values in self._messages(first, first.start, known.position))
+        count = sum(walked.records for walked in self._count(first, first.start, known.position))
         return Flushed(first.start, known.kafka_offset - count, known.time_ms)
 
     def _count_from(self, known: Flushed, segment: JafkaSegment) -> Flushed:
@@ -137,8 +130,8 @@ class JafkaTopicLog(JafkaLog):
             segment.file.get().sync()
         position, kafka_offset = known.position, known.kafka_offset
         with suppress(CorruptMessage, InvalidRecord):
-            for end, values in self._messages(segment, position, segment.end):
-                position, kafka_offset = end, kafka_offset + len(values)
+            for walked in self._count(segment, position, segment.end):
+                position, kafka_offset = segment.start + walked.end, kafka_offset + walked.records
                 if position >= self._positions.last.position + ENTRY_EVERY_BYTES:
                     self._positions.append(Flushed(position, kafka_offset, time_ms))
         if position < segment.end:
@@ -157,11 +150,9 @@ class JafkaTopicLog(JafkaLog):
         else:
             _log.error("%s is damaged: its last %d bytes are passed over", segment.path, segment.end - position)
 
-    def _messages(self, segment: JafkaSegment, position: int, limit: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield where each message ends, and its values, see `jafka_log.read_messages`."""
-        start = segment.start
-        for end, values in read_messages(segment.file.get, position - start, limit - start):
-            yield start + end, values
+    def _count(self, segment: JafkaSegment, position: int, limit: int) -> Iterator[Walked]:
+        """Count the records between two places of a segment, see `jafka_log.walk_file`."""
+        return walk_file(segment.file.get, position - segment.start, limit - segment.start, count_records)
 
     # -- flushing -------------------------------------------------------------------------------------------------
 
@@ -230,43 +221,58 @@ class JafkaTopicLog(JafkaLog):
         if offset >= up_to:
             return _EMPTY_READ
         batch = BatchBuilder(base_offset=offset)
-        for value in self._values_from(offset):
-            is_full = batch.size_with(NO_TIMESTAMP_MS, None, value) > limit.max_bytes
-            if is_full and (batch.count or not limit.at_least_one_batch):
-                break
-            batch.append(NO_TIMESTAMP_MS, None, value)
-            if offset + batch.count == up_to:
-                break
+
+        def fill(data: bytes, kafka_offset: int) -> Walked:
+            skipped, wanted = offset - kafka_offset, up_to - offset
+            return fill_batch(batch, data, skipped, limit.max_bytes, wanted, at_least_one=limit.at_least_one_batch)
+
+        try:
+            self._last_read = self._walk(offset, fill)
+        except KafkaError:
+            if not batch.count:  # else it is told to whoever begins with it
+                raise
         if not batch.count:
             return _EMPTY_READ
         data = batch.build()
         return ReadResult((data,), len(data))
 
-    def _values_from(self, offset: int) -> Iterator[bytes]:
-        for message in self._counted_from(offset):
-            self._last_read = message._replace(values=[])
-            yield from message.values[max(offset - message.kafka_offset, 0) :]
+    def _walk(self, offset: int, step: Callable[[bytes, int], Walked]) -> Flushed:
+        """Walk messages until a step is over, from one on that does not stand behind a record; returns where that was.
 
-    def _counted_from(self, offset: int) -> Iterator[_Counted]:
-        """Yield the messages from the one that holds `offset` on. Raises `CorruptMessage` at new damage."""
-        position, kafka_offset, _ = self._positions.at_offset(offset)
-        last_read = self._last_read
-        if last_read is not None and kafka_offset <= last_read.kafka_offset <= offset:
-            position, kafka_offset = last_read.position, last_read.kafka_offset
-        for segment in self._segments[self._index_of(position) :]:
+        A step gets bytes and the number of the first record in them. Raises `CorruptMessage` and the like at damage
+        that was not known when the log was opened.
+        """
+        place = self._positions.at_offset(offset)
+        if self._last_read is not None and place.kafka_offset <= self._last_read.kafka_offset <= offset:
+            place = self._last_read
+        for segment in self._segments[self._index_of(place.position) :]:
             limit = min(segment.end, self.readable.position)
             damage: KafkaError = CorruptMessage(f"{segment.path} is cut")
             try:
-                for end, values in self._messages(segment, position, limit):
-                    if kafka_offset + len(values) > offset:
-                        yield _Counted(kafka_offset, position, values)
-                    position, kafka_offset = end, kafka_offset + len(values)
-            except (CorruptMessage, InvalidRecord) as error:
+                for reached, is_over in self._steps(segment, place, limit, step):
+                    place = reached
+                    if is_over:
+                        return place
+            except KafkaError as error:
                 damage = error
-            if position < limit:
-                if self._positions.at_position(limit)[:2] != (limit, kafka_offset):
+            if place.position < limit:
+                if self._positions.at_position(limit)[:2] != (limit, place.kafka_offset):
                     raise damage
-                position = limit
+                place = place._replace(position=limit)
+        return place
+
+    def _steps(
+        self, segment: JafkaSegment, place: Flushed, limit: int, step: Callable[[bytes, int], Walked]
+    ) -> Iterator[tuple[Flushed, bool]]:
+        """Yield where each step in a segment came to, and whether it is over."""
+        start = segment.start
+
+        def next_step(data: bytes) -> Walked:
+            return step(data, place.kafka_offset)
+
+        for walked in walk_file(segment.file.get, place.position - start, limit - start, next_step):
+            place = Flushed(start + walked.end, place.kafka_offset + walked.records, place.time_ms)
+            yield place, walked.is_over
 
     # -- cutting --------------------------------------------------------------------------------------------------
 
@@ -300,15 +306,14 @@ class JafkaTopicLog(JafkaLog):
         """Return where the message stands that holds a record, the end for the one that comes next."""
         if offset >= self.readable.kafka_offset:
             return self.readable
-        found = next(self._counted_from(offset))
-        return Flushed(found.position, found.kafka_offset, self.readable.time_ms)
+        return self._walk(offset, lambda data, kafka_offset: count_records(data, offset - kafka_offset))
 
     def _forget_before(self, position: int) -> None:
         """Have the log start at the end of the segment that goes."""
         found = self._positions.at_position(position)
         if found.position < position:  # it could not be noted
-            values = self._messages(self._segments[0], found.position, position)
-            found = Flushed(position, found.kafka_offset + sum(len(one) for _, one in values), found.time_ms)
+            count = sum(walked.records for walked in self._count(self._segments[0], found.position, position))
+            found = Flushed(position, found.kafka_offset + count, found.time_ms)
         self._positions.begin_at(found)
 
     def close(self) -> None:

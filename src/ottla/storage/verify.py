@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 from ottla.errors import CorruptMessage, KafkaError
 from ottla.records.batch import RecordBatch
 from ottla.records.control import ControlType, marker_of
+from ottla.records.jafka_reading import count_records
 from ottla.records.legacy import LegacyBatch
 from ottla.storage.checkpoints import CorruptCheckpoint, parse_leader_epochs
 from ottla.storage.files import File, FileSystem
 from ottla.storage.index import CorruptIndex, OffsetIndex, TimeIndex
-from ottla.storage.jafka_log import find_starts, read_messages, segment_path
+from ottla.storage.jafka_log import find_starts, segment_path, walk_file
 from ottla.storage.producer_state import CorruptSnapshot, decode_snapshot
 from ottla.storage.recovery import LEADER_EPOCHS
 from ottla.storage.segment import (
@@ -190,8 +191,8 @@ def _read_jafka_segment(filesystem: FileSystem, path: str, size_bytes: int) -> t
     """Return where the last good message ends, and what is wrong there."""
     whole_bytes, file = 0, filesystem.open(path)
     try:
-        for end, _ in read_messages(lambda: file, 0, size_bytes):
-            whole_bytes = end
+        for walked in walk_file(lambda: file, 0, size_bytes, count_records):
+            whole_bytes = walked.end
     except KafkaError as error:
         return whole_bytes, str(error)
     finally:
