@@ -129,7 +129,7 @@ def test_of_two_that_bind_one_port_at_once_the_second_to_listen_says_so(
         raise OSError(errno.EADDRINUSE, "Address already in use")
 
     async def scenario() -> None:
-        with pytest.raises(StartError, match=r"cannot listen at 127\.0\.0\.1:"):
+        with pytest.raises(StartError, match=r"cannot listen at 127\.0\.0\.1:\d+: the port is in use; --listen"):
             async with running_broker({"log.dirs": str(tmp_path)}):
                 pass
         monkeypatch.undo()

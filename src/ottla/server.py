@@ -8,6 +8,7 @@ what was asked is answered, everything flushed and checkpointed, and the clean-s
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Sequence
 from typing import Final
@@ -129,7 +130,7 @@ class Server:
         try:
             await listener.start()
         except OSError as error:  # two that start at once can both bind a port, and one of them listens
-            raise StartError(f"cannot listen at {listener.host}:{listener.port}: {error.strerror}") from error
+            raise _cannot_listen(listener.host, listener.port, error) from error
 
     async def _open(self) -> None:
         self._log.open()
@@ -271,7 +272,7 @@ class Server:
             try:
                 await listener.bind(wanted.host, wanted.port)
             except OSError as error:
-                raise StartError(f"cannot listen at {wanted.host}:{wanted.port}: {error.strerror}") from error
+                raise _cannot_listen(wanted.host, wanted.port, error) from error
             self.listeners.append(listener)
 
     def _advertise(self) -> list[ListenerImage]:
@@ -343,3 +344,9 @@ def _machine_name() -> str:
     except OSError:
         return "127.0.0.1"
     return name
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> StartError:
+    if error.errno == errno.EADDRINUSE:
+        return StartError(f"cannot listen at {host}:{port}: the port is in use; --listen HOST:PORT takes another")
+    return StartError(f"cannot listen at {host}:{port}: {error.strerror}")
