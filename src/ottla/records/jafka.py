@@ -12,7 +12,8 @@ import zlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ottla.errors import CorruptMessage, MessageTooLarge
+from ottla.errors import CorruptMessage, MessageTooLarge, UnsupportedForMessageFormat
+from ottla.records.batch import RecordBatch
 from ottla.records.compression import MAX_INFLATED_BYTES, Codec, inflate
 
 _SIZE: Final = struct.Struct(">i")
@@ -107,3 +108,22 @@ def build_set(payloads: Iterable[bytes]) -> bytes:
     for payload in payloads:
         parts += (_ENTRY.pack(FRONT_BYTES + len(payload), MAGIC, 0, zlib.crc32(payload)), payload)
     return b"".join(parts)
+
+
+def values_of(batch: RecordBatch) -> list[bytes]:
+    """Return the values of a batch whose records have nothing else, their times left out, as messages are.
+
+    Raises `UnsupportedForMessageFormat`.
+    """
+    if batch.has_producer_id or batch.is_control:
+        raise UnsupportedForMessageFormat(
+            "the topic is in Jafka's format, which has no place for idempotent producers: set enable.idempotence=false"
+        )
+    values: list[bytes] = []
+    for record in batch.decode():
+        if record.key is not None or record.headers or record.value is None:
+            raise UnsupportedForMessageFormat(
+                "the topic is in Jafka's format, where a record is a value: it can have no key, no headers and no null"
+            )
+        values.append(record.value)
+    return values

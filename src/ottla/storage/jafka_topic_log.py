@@ -29,17 +29,17 @@ from ottla.errors import (
     KafkaError,
     KafkaStorageError,
     OffsetOutOfRange,
-    UnsupportedForMessageFormat,
 )
 from ottla.model import NO_TIMESTAMP_MS, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
-from ottla.records.jafka import build_set
+from ottla.records.jafka import build_set, values_of
 from ottla.records.jafka_reading import Walked, count_records, fill_batch
 from ottla.storage.failed_flush import MARK, mark_failed_flush, write_anew
 from ottla.storage.host import LogHost
-from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings, JafkaSegment, find_starts, segment_path, walk_file
+from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings
 from ottla.storage.jafka_positions import Flushed
+from ottla.storage.jafka_segment import JafkaSegment, find_starts, segment_path, walk_file
 from ottla.storage.ticket import LogTicket
 
 _log = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ class JafkaTopicLog(JafkaLog):
 
         Raises `UnsupportedForMessageFormat` for what they cannot say, `KafkaStorageError`.
         """
-        values = expressible_values(RecordBatch(batch))
+        values = values_of(RecordBatch(batch))
         base_offset = self.next_kafka_offset
         self.append(build_set(values), len(values), base_offset + len(values))
         is_durable = not self._host.syncs_appends
@@ -324,19 +324,3 @@ class JafkaTopicLog(JafkaLog):
     def discard(self, error: KafkaStorageError) -> None:
         super().discard(error)
         self._settle_pending(error)
-
-
-def expressible_values(batch: RecordBatch) -> list[bytes]:
-    """Return the values of a batch that Jafka's messages can say. Raises `UnsupportedForMessageFormat`."""
-    if batch.has_producer_id or batch.is_control:
-        raise UnsupportedForMessageFormat(
-            "the topic is in Jafka's format, which has no place for idempotent producers: set enable.idempotence=false"
-        )
-    values: list[bytes] = []
-    for record in batch.decode():
-        if record.key is not None or record.headers or record.value is None:
-            raise UnsupportedForMessageFormat(
-                "the topic is in Jafka's format, where a record is a value: it can have no key, no headers and no null"
-            )
-        values.append(record.value)
-    return values

@@ -18,7 +18,7 @@ from ottla.records.legacy import LegacyBatch
 from ottla.storage.checkpoints import CorruptCheckpoint, parse_leader_epochs
 from ottla.storage.files import File, FileSystem
 from ottla.storage.index import CorruptIndex, OffsetIndex, TimeIndex
-from ottla.storage.jafka_log import find_starts, segment_path, walk_file
+from ottla.storage.jafka_segment import find_starts, segment_path, walk_file
 from ottla.storage.producer_state import CorruptSnapshot, decode_snapshot
 from ottla.storage.recovery import LEADER_EPOCHS
 from ottla.storage.segment import (
