@@ -13,7 +13,10 @@ from typing import Final
 from tests.interop.brokers import BrokerProcess, KafkaBroker, OttlaBroker, is_open
 from tests.interop.clients.console import QUICK_JVM
 
+SNAPSHOTS: Final = "metadata.log.max.record.bytes.between.snapshots=3000"
+"""Often enough for either broker to start from snapshots of the other."""
 KAFKA_SETTINGS: Final = (
+    SNAPSHOTS,
     "offsets.topic.num.partitions=3",
     "transaction.state.log.num.partitions=2",
     "log.index.interval.bytes=1024",
@@ -21,6 +24,7 @@ KAFKA_SETTINGS: Final = (
     "super.users=User:ANONYMOUS",
 )
 OTTLA_SETTINGS: Final = (
+    SNAPSHOTS,
     "offsets.topic.num.partitions=3",
     "log.retention.check.interval.ms=200",
     "group.initial.rebalance.delay.ms=0",

@@ -108,6 +108,7 @@ def test_from_kafka_to_ottla_and_back(tmp_path: Path, start: Start[BrokerProcess
 
     again = CrossedKafka(killed, port, DOES_NOT_CLEAN)
     copy(killed, tmp_path / "left")
+    assert snapshots_in(killed) - snapshots_in(folder), "Ottla was to write some, too"
     start(again)
     assert list(differences(left, look_at(again))) == []
     assert describe_rules(again.address) == rules
@@ -135,6 +136,12 @@ def test_kafka_goes_on_where_ottla_was_killed(tmp_path: Path, start: Start[Broke
         CrossedOttla(tmp_path, None).start()
     assert list(differences(left, look_at(kafka))) == []
     assert [line for line in kafka.warnings if NOT_WRITTEN_YET not in line] == []
+
+
+def snapshots_in(folder: Path) -> set[str]:
+    found = {path.name for path in folder.glob("*/__cluster_metadata-0/*.checkpoint")}
+    assert len(found) > 1, "no more than the first one"
+    return found
 
 
 def look_at(broker: BrokerProcess) -> Seen:
