@@ -1,6 +1,6 @@
 """`LogDirectory`: one entry of `log.dirs` and the files that belong to it as a whole.
 
-* `.lock`: held by `flock` while a broker runs; a second one is told so.
+* `.lock`: held while a broker runs (see `file_locks`); a second one, ours or Kafka's, is told so.
 * `meta.properties` (version 1): cluster, node and directory id. A directory without it is not formatted yet.
 * `.kafka_cleanshutdown`: written last at a clean stop, removed before anything else is touched. Kafka's contents are
   `{"version":0,"brokerEpoch":N}`; an empty one counts too.
