@@ -1,7 +1,7 @@
 """Everything that storage asks of the operating system.
 
 `FileSystem` and `File` are the seam: tests hand in one that tears writes, a server hands in `LocalFileSystem`. No other
-module of this room imports `os`, so what a crash can undo is decided here: data is safe after `File.sync`, a name
+module of this room changes files, so what a crash can undo is decided here: data is safe after `File.sync`, a name
 (created, renamed, removed) is safe after `sync_directory`, and `replace` does both.
 """
 
