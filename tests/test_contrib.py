@@ -37,6 +37,13 @@ def test_the_unit_counts_as_started_when_clients_are_served() -> None:
     assert command in COMMANDS
 
 
+def test_a_start_that_checks_large_logs_is_not_cut_short() -> None:
+    """A start that is killed while it checks would begin to check anew, again and again."""
+    service = unit()["Service"]
+    assert service["TimeoutStartSec"] == "infinity"
+    assert float(shlex.split(service["ExecStartPost"])[-1]) >= 24 * 3600
+
+
 def test_the_image_starts_what_the_command_line_takes() -> None:
     text = (CONTRIB / "Containerfile").read_text(encoding="utf-8")
     words = [json_words(text, "ENTRYPOINT"), json_words(text, "CMD")]
