@@ -13,6 +13,7 @@ from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit, Ticket
 from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
 from ottla.model import TopicId, TopicPartition
+from ottla.storage.flusher import MOST_AT_ONCE
 from ottla.storage.manager import LogManager
 from ottla.testing.clock import ManualClock
 from ottla.testing.faults import Faults, FaultyFileSystem
@@ -22,6 +23,7 @@ from tests.storage.harness import (
     TP,
     FailingFileSystem,
     ManualOffload,
+    UnsyncedFileSystem,
     make_batch,
     make_host,
     make_manager,
@@ -235,6 +237,32 @@ def test_a_fault_of_who_hears_of_progress_does_not_end_flushing(bench: Bench) ->
 
     assert first.is_durable
     assert second.is_durable
+
+
+def test_thousands_of_logs_do_not_have_their_files_open_at_once(tmp_path: Path) -> None:
+    offload = ManualOffload()
+    manager = make_manager(tmp_path, fsync=True, filesystem=UnsyncedFileSystem(), offload=offload)
+    manager.open()
+    manager.load()
+    tickets = []
+    for number in range(3 * MOST_AT_ONCE):
+        partition = TopicPartition("t", number)
+        manager.create(partition, TOPIC_ID, LogConfig())
+        tickets.append(manager.begin_append(partition, make_batch(), leader_epoch=0))
+    manager.delete(TopicPartition("t", 2 * MOST_AT_ONCE))
+
+    begun = []
+    while offload.callbacks or offload.work:
+        offload.run_loop()
+        begun.append(len(offload.work))
+        if offload.work:
+            offload.run_work()
+
+    assert max(begun) == MOST_AT_ONCE
+    assert sum(ticket.is_durable for ticket in tickets) == len(tickets) - 1
+    idle: list[bool] = []
+    manager.when_idle(lambda: idle.append(True))
+    assert idle
 
 
 class ShortOfDescriptors:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -23,6 +24,8 @@ from ottla.storage.flush_work import Flushable, FlushWork
 
 _log = logging.getLogger(__name__)
 
+MOST_AT_ONCE: Final = 64
+"""More flushes than there are threads for are begun, but not thousands: each keeps its files open."""
 PAUSE_SECONDS: Final = 0.1
 """How long flushes wait that found no descriptor."""
 IDLE: Final = 0
@@ -38,12 +41,15 @@ def _pause() -> None:
 class Flusher:
     """Flushes logs off the owner's loop. All methods run on the loop."""
 
-    __slots__ = ("_is_short", "_offload", "_pause", "_waiting", "_when_idle", "running")
+    __slots__ = ("_begun", "_is_short", "_offload", "_pause", "_queue", "_waiting", "_when_idle", "running")
 
     def __init__(self, offload: Offload, pause: Callable[[], None] = _pause) -> None:
         """`pause` is run on a thread while flushes wait for descriptors."""
         self._offload = offload
         self._pause = pause
+        self._begun = 0
+        self._queue: deque[Flushable] = deque()
+        """Logs whose turn comes when fewer flushes are begun."""
         self._waiting: list[Callable[[], None]] = []
         """Flushes to be tried again after the pause that is under way."""
         self._is_short = False
@@ -70,6 +76,16 @@ class Flusher:
             callback()
 
     def _start(self, log: Flushable) -> None:
+        """Flush a log when its turn comes: at once, unless many are under way."""
+        log.flush_state = SCHEDULED
+        self._queue.append(log)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        while self._queue and self._begun < MOST_AT_ONCE:
+            self._begin(self._queue.popleft())
+
+    def _begin(self, log: Flushable) -> None:
         if log.failure is not None:  # deleted meanwhile, say: its paths may be another log's by now
             self._rest(log)
             return
@@ -77,13 +93,13 @@ class Flusher:
             work = log.begin_flush()
         except OSError as error:
             if is_out_of_descriptors(error):
-                log.flush_state = SCHEDULED
                 self._try_again(partial(self._start, log), error)
                 return
             log.fail_flush(error)
             self._rest(log)
             return
         log.flush_state = RUNNING
+        self._begun += 1
         self._run(log, work)
 
     def _run(self, log: Flushable, work: FlushWork) -> None:
@@ -94,6 +110,7 @@ class Flusher:
             self._try_again(partial(self._run_again, log, work, error), error)
             return
         self._is_short = self._is_short and error is not None
+        self._begun -= 1
         is_asked = log.flush_state == RUNNING_AND_ASKED
         try:
             log.end_flush(work, error)
@@ -102,6 +119,7 @@ class Flusher:
                 self._start(log)
             else:
                 self._rest(log)
+                self._begin_next()
 
     def _run_again(self, log: Flushable, work: FlushWork, error: BaseException | None) -> None:
         if log.failure is None:
