@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ottla.client.cluster import ClusterSettings
-from ottla.client.connection import ConnectionSettings
+if TYPE_CHECKING:
+    from ottla.client.cluster import ClusterSettings
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 CLIENT_ID: Final = "ottla-cli"
@@ -96,6 +96,9 @@ def _check_bootstrap(ctx: click.Context, parameter: click.Parameter, value: str)
 
 def cluster_settings(*, allow_auto_create_topics: bool = False, patience_ms: int = 5_000) -> ClusterSettings:
     """How commands deal with clusters: a person waits, so calls give up after seconds, not after a minute."""
+    from ottla.client.cluster import ClusterSettings
+    from ottla.client.connection import ConnectionSettings
+
     return ClusterSettings(
         connection=ConnectionSettings(client_id=CLIENT_ID, connect_timeout_ms=patience_ms),
         api_timeout_ms=patience_ms,

@@ -4,18 +4,28 @@
 
 `ottla.client.sync` has the same for scripts without an event loop. Errors are `ottla.errors.KafkaError`s, each with
 Kafka's `name` and `code`; those that no broker sent are in `ottla.client.errors`.
+
+A name is imported when it is first asked for: a program that only produces does not wait for consumers and groups, and
+a command's help for nothing.
 """
 
-from ottla.client.admin import Admin
-from ottla.client.cluster import ClusterSettings
-from ottla.client.committed import OffsetAndMetadata
-from ottla.client.connection import ConnectionSettings
-from ottla.client.consumer import Consumer, ConsumerBatch, ConsumerRecord
-from ottla.client.fetcher import FetchSettings
-from ottla.client.membership import GroupSettings, RebalanceListener
-from ottla.client.producer import Producer, ProducerSettings
-from ottla.client.producer_batch import Delivery, RecordMetadata
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
 from ottla.model import IsolationLevel, TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.cluster import ClusterSettings
+    from ottla.client.committed import OffsetAndMetadata
+    from ottla.client.connection import ConnectionSettings
+    from ottla.client.consumer import Consumer, ConsumerBatch, ConsumerRecord
+    from ottla.client.fetcher import FetchSettings
+    from ottla.client.membership import GroupSettings, RebalanceListener
+    from ottla.client.producer import Producer, ProducerSettings
+    from ottla.client.producer_batch import Delivery, RecordMetadata
 
 __all__ = [
     "Admin",
@@ -35,3 +45,29 @@ __all__ = [
     "RecordMetadata",
     "TopicPartition",
 ]
+
+_HOMES: Final = {
+    "Admin": "admin",
+    "ClusterSettings": "cluster",
+    "ConnectionSettings": "connection",
+    "Consumer": "consumer",
+    "ConsumerBatch": "consumer",
+    "ConsumerRecord": "consumer",
+    "Delivery": "producer_batch",
+    "FetchSettings": "fetcher",
+    "GroupSettings": "membership",
+    "OffsetAndMetadata": "committed",
+    "Producer": "producer",
+    "ProducerSettings": "producer",
+    "RebalanceListener": "membership",
+    "RecordMetadata": "producer_batch",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

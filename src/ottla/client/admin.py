@@ -15,8 +15,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from ottla.client.cluster import Cluster, ClusterSettings
 from ottla.client.configs import (
@@ -29,12 +30,8 @@ from ottla.client.configs import (
     describe_rows,
 )
 from ottla.client.controller import ask_controller, known_node, named_error, only
-from ottla.client.groups import Groups
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
-from ottla.client.quorum import Quorum
-from ottla.client.replicas import Replicas
 from ottla.client.topology import BrokerAddress, TopicInfo, topic_info
-from ottla.client.users import Users
 from ottla.errors import KafkaError, LeaderNotAvailable, error_for_code
 from ottla.model import IsolationLevel, TopicId, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -66,6 +63,12 @@ from ottla.protocol.messages.incremental_alter_configs import (
 )
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+if TYPE_CHECKING:
+    from ottla.client.groups import Groups
+    from ottla.client.quorum import Quorum
+    from ottla.client.replicas import Replicas
+    from ottla.client.users import Users
 
 BROKER_DEFAULT: Final = -1
 """A partition count or replication factor of -1 leaves the choice to the cluster (KIP-464)."""
@@ -104,14 +107,36 @@ class Admin:
 
     def __init__(self, bootstrap: str | Iterable[str], *, cluster: ClusterSettings | None = None) -> None:
         self._cluster = Cluster(bootstrap, cluster or ClusterSettings(allow_auto_create_topics=False))
-        self.groups = Groups(self._cluster)
+
+    # ---- parts, which are imported when they are asked for: most programs ask for none
+
+    @cached_property
+    def groups(self) -> Groups:
         """All about groups and their offsets."""
-        self.replicas = Replicas(self._cluster)
+        from ottla.client.groups import Groups
+
+        return Groups(self._cluster)
+
+    @cached_property
+    def replicas(self) -> Replicas:
         """Log directories, elections, reassignments, producers."""
-        self.users = Users(self._cluster)
+        from ottla.client.replicas import Replicas
+
+        return Replicas(self._cluster)
+
+    @cached_property
+    def users(self) -> Users:
         """Quotas and SCRAM credentials."""
-        self.quorum = Quorum(self._cluster)
+        from ottla.client.users import Users
+
+        return Users(self._cluster)
+
+    @cached_property
+    def quorum(self) -> Quorum:
         """The metadata quorum, feature levels, brokers that are gone."""
+        from ottla.client.quorum import Quorum
+
+        return Quorum(self._cluster)
 
     # ---- life
 

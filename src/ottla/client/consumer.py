@@ -21,14 +21,13 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ottla.client.cluster import Cluster, ClusterSettings
 from ottla.client.committed import OffsetAndMetadata
 from ottla.client.errors import NotAssigned
 from ottla.client.fetched import FetchedPartition
 from ottla.client.fetcher import RESET_TIMESTAMPS, Fetcher, FetchSettings
-from ottla.client.group_reading import GroupReading
 from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.offsets import OffsetAndTimestamp, OffsetAnswers, list_offsets
 from ottla.client.serializers import Deserializer
@@ -36,6 +35,9 @@ from ottla.client.subscription import PartitionState, Subscription
 from ottla.errors import KafkaError, OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, IsolationLevel, TopicPartition
 from ottla.records.record import Headers, Record
+
+if TYPE_CHECKING:
+    from ottla.client.group_reading import GroupReading
 
 NO_DEFAULT_POSITION: Final = "none"
 
@@ -204,6 +206,8 @@ class Consumer:
         if self._group is None:
             if self._group_settings is None:
                 raise ValueError("this consumer has no group; give it one: Consumer(..., group=...)")
+            from ottla.client.group_reading import GroupReading  # groups are much code, and many consumers have none
+
             self._group = GroupReading(
                 self._cluster,
                 self._group_settings,
