@@ -136,7 +136,10 @@ async def _serve(config: BrokerConfig, *, is_read_only: bool) -> int:
     if limit < FEW_DESCRIPTORS:
         _log.warning("few files may be open at once; raise the limit (LimitNOFILE, ulimit -Hn)", extra={"limit": limit})
     if is_read_only:
-        _log.info("serving read-only: what a start repairs, it repairs in memory", extra={"log.dirs": ",".join(config.log_dirs)})
+        _log.info(
+            "serving read-only: what a start repairs, it repairs in memory",
+            extra={"log.dirs": ",".join(config.log_dirs)},
+        )
     stopped = _stop_on_signals()
     server = Server(config, is_read_only=is_read_only)
     try:
