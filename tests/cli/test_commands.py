@@ -308,14 +308,23 @@ def test_reading_to_the_end_ends_where_only_the_ends_of_transactions_are_left(
     assert (len(out.splitlines()), err, process.returncode) == (expected, b"", 0)
 
 
-def test_help_imports_nothing_heavy() -> None:
-    """What makes `ottla --help` quick, stated so that a slow machine cannot break it."""
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (["--help"], {"asyncio", "rich", "uvloop", "ottla.client", "ottla.server"}),
+        (["consume", "--help"], {"asyncio", "rich", "uvloop", "ottla.client.cluster", "ottla.server"}),
+        (["topics", "--help"], {"rich", "uvloop", "ottla.client.consumer", "ottla.client.producer", "ottla.server"}),
+    ],
+    ids=["ottla", "consume", "topics"],
+)
+def test_help_imports_nothing_heavy(words: list[str], heavy: set[str]) -> None:
+    """What makes help quick, stated so that a slow machine cannot break it."""
     code = (
         "import sys\n"
         "from ottla.cli.main import main\n"
-        "try:\n    main(['--help'])\n"
+        f"try:\n    main({words!r})\n"
         "except SystemExit:\n    pass\n"
-        "heavy = {'asyncio', 'rich', 'uvloop', 'ottla.client', 'ottla.server'} & set(sys.modules)\n"
+        f"heavy = {heavy!r} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)\n"
     )
     with subprocess.Popen(

@@ -9,13 +9,27 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ottla.cli.formats import Writer
+from ottla.cli.options import cluster_settings
 from ottla.cli.output import DONE, count_text, say
 from ottla.client.consumer import Consumer
-from ottla.client.membership import RebalanceListener
-from ottla.model import TopicPartition
+from ottla.client.fetcher import FetchSettings
+from ottla.client.membership import GroupSettings, RebalanceListener
+from ottla.model import IsolationLevel, TopicPartition
 
 COMMIT_SECONDS: Final = 1.0
 SHOWN_PLACES: Final = 20
+
+
+def member_of(bootstrap: str, group_id: str, protocol: str, reset: str, *, is_committed: bool) -> Consumer:
+    """Return a consumer that joins a group and leaves committing to whoever has written its records."""
+    isolation = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+    return Consumer(
+        bootstrap,
+        settings=FetchSettings(isolation_level=isolation),
+        auto_offset_reset=reset,
+        group=GroupSettings(group_id=group_id, group_protocol=protocol, enable_auto_commit=False),
+        cluster=cluster_settings(),
+    )
 
 
 class SharedReading(RebalanceListener):
