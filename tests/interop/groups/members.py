@@ -19,7 +19,9 @@ from tests.interop.clients.jvm import OUR_CLASS_PATH, java
 
 LIBRARIES: Final = ("confluent-kafka", "kafka-python", "aiokafka")
 NODE_MODULES: Final = Path(os.environ.get("NODE_MODULES", ROOT / ".cache/interop/js/node_modules"))
-WAIT_SECONDS: Final = 30.0
+WAIT_SECONDS: Final = 120.0 if os.environ.get("OTTLA_INTEROP_BROKER") == "kafka" else 30.0
+"""Apache Kafka takes long to come back from a crash."""
+
 POLL_SECONDS: Final = 0.02
 
 

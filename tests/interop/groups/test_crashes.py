@@ -49,7 +49,8 @@ def start_member(broker: Broker, topic: str) -> Iterator[Start]:
 
 def produce_through_a_crash(broker: Broker, topic: str, count: int, start: int) -> set[str]:
     """Produce so many records while the broker is killed and started again; returns their values."""
-    producer = Producer({"bootstrap.servers": broker.address, "enable.idempotence": True, "retry.backoff.ms": 50})
+    settings = {"bootstrap.servers": broker.address, "enable.idempotence": True, "retry.backoff.ms": 50, "log_level": 0}
+    producer = Producer(settings)
     made = {f"value-{number}": number % PARTITIONS for number in range(start, start + count)}
     for done, (value, partition) in enumerate(made.items()):
         producer.produce(topic, value.encode(), partition=partition)

@@ -49,7 +49,7 @@ PARTS: Final[Sequence[Sequence[str]]] = (
 IS_ONE_BY_ONE: Final = os.environ.get("OTTLA_INTEROP_BROKER") == "kafka"
 """Several of Apache Kafka's processes are too much for a small machine."""
 
-TIMEOUT_MS: Final = 20_000
+TIMEOUT_MS: Final = 15_000
 SECONDS: Final = 100
 END_SECONDS: Final = 2
 POLL_SECONDS: Final = 0.1

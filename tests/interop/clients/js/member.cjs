@@ -43,10 +43,22 @@ async function eachBatch({ batch, resolveOffset, heartbeat }) {
   await heartbeat();
 }
 
+consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+  say({ assigned: [...(payload.memberAssignment[topic] ?? [])].sort((a, b) => a - b) });
+});
+
+// Some errors end it for good; an application starts it again.
+consumer.on(consumer.events.CRASH, ({ payload }) => {
+  console.error(payload.error);
+  if (!payload.restart) main().catch(giveUp);
+});
+
+function giveUp(error) {
+  console.error(error);
+  process.exit(1);
+}
+
 async function main() {
-  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-    say({ assigned: [...(payload.memberAssignment[topic] ?? [])].sort((a, b) => a - b) });
-  });
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: true });
   await consumer.run({ autoCommit: false, eachBatch });
@@ -58,7 +70,4 @@ process.on("SIGTERM", async () => {
   process.exit(0);
 });
 
-main().catch((error) => {
-  console.error(error);
-  process.exit(1);
-});
+main().catch(giveUp);
