@@ -20,6 +20,7 @@ from ottla.errors import (
 )
 from ottla.model import TopicId, TopicPartition
 from ottla.storage.files import LocalFileSystem
+from ottla.storage.future_log import WHOLE_MARK
 from ottla.storage.moves import RATE
 from tests.storage.harness import TOPIC_ID, TP, Kept, make_batch, start_manager, take_bytes
 
@@ -394,24 +395,41 @@ def test_a_log_that_is_almost_there_may_be_asked_back(tmp_path: Path) -> None:
     assert both.read() == expected
 
 
-def test_a_copy_that_is_alone_is_the_log(tmp_path: Path) -> None:
+def test_a_whole_copy_that_is_alone_is_the_log(tmp_path: Path) -> None:
     both = TwoDirectories(tmp_path)
     both.append(40)
     expected = both.read()
-    (both.here / "t-0").rename(both.there / f"t-0.{'1f' * 16}-future")
+    both.move()
+    while both.names() != (["delete"], ["future"]):
+        work, done = both.kept.offload.work.popleft()
+        work()
+        if both.names() != (["delete"], ["future"]):
+            done(None)
     again = crash(both)
-    assert again.names() == ([], ["t-0"])
+    assert again.names() == (["delete"], ["t-0"])
     assert again.read() == expected
+    assert not (both.there / "t-0" / WHOLE_MARK).exists()
 
 
-def test_of_two_copies_the_longer_one_counts(tmp_path: Path) -> None:
+def test_a_copy_whose_original_is_on_another_disk_is_left_alone(tmp_path: Path) -> None:
+    """It may be a beginning only, and whoever took it for the log would write its offsets anew."""
     both = TwoDirectories(tmp_path)
-    both.append(5)
-    expected = both.read()
-    shorter = both.here / f"t-0.{'2e' * 16}-future"
+    both.append(40)
     (both.here / "t-0").rename(both.there / f"t-0.{'1f' * 16}-future")
-    shorter.mkdir()
-    (shorter / f"{0:020d}.log").write_bytes(expected[:400])
     again = crash(both)
+    assert again.manager.offsets(TP).log_end_offset == 0
+    assert "future" in again.names()[1]
+
+
+def test_of_two_copies_the_longer_one_is_gone_on_with(tmp_path: Path) -> None:
+    both = TwoDirectories(tmp_path)
+    both.append(40)
+    expected = both.read()
+    for unique, size_bytes in (("1f", 600), ("2e", 900)):
+        future = both.there / f"t-0.{unique * 16}-future"
+        future.mkdir()
+        (future / f"{0:020d}.log").write_bytes(expected[:size_bytes])
+    again = crash(both)
+    again.run()
     assert again.names() == (["delete"], ["t-0"])
     assert again.read() == expected

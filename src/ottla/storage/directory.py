@@ -159,12 +159,14 @@ class LogDirectory:
             raise InvalidTopicException("The topic name is too long.")
         return self._file(name)
 
-    def futures(self) -> dict[TopicPartition, str]:
-        """Return the paths of copies that are to become the partitions' logs."""
+    def futures(self) -> list[tuple[TopicPartition, str]]:
+        """Return the copies that are to become partitions' logs, with their paths."""
         matches = [_FUTURE_DIRECTORY.fullmatch(name) for name in self._filesystem.list(self.path)]
-        return {
-            TopicPartition(match["topic"], int(match["partition"])): self._file(match[0]) for match in matches if match
-        }
+        return [
+            (TopicPartition(match["topic"], int(match["partition"])), self._file(match[0]))
+            for match in matches
+            if match
+        ]
 
     def is_from_jafka(self, name: str) -> bool:
         """Say whether a partition's directory was left by Jafka's own server, and nobody else has used it."""

@@ -5,10 +5,10 @@ files are copied, so that segments, compacted ones too, are the same on both sid
 
 1. Segments are copied in order. All but the newest are whole, with their side files, and on disk with their names.
 2. Before the log goes on in the copy, the copy is a beginning of the original; from then on it is the other way round.
-3. The original is put aside only when the copy is on disk, and only then does the copy get the log's name.
+3. The original is put aside only when the copy is on disk, and says so; only then does the copy get the log's name.
 
 So a start can tell which of both is the log (`settle_futures`): the copy where it has more, and all that the original
-has; and where there is a copy alone, it is that. When something is done is `moves`' business.
+has; and where there is a whole copy alone, it is that. When something is done is `moves`' business.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ PIECE_BYTES: Final = 4 * 1024 * 1024
 """The most that is copied at once."""
 REST_BYTES: Final = 256 * 1024
 """So much of the active segment is copied on the loop, in the step that makes the log go on in the copy."""
+WHOLE_MARK: Final = "moved.tmp"
+"""A file in a copy that is whole, and on disk. By its ending whoever opens the log later removes it."""
 SIDE_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 ACTIVE_SIDE_SUFFIXES: Final = (TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 """The other indexes of an active segment are in memory."""
@@ -205,47 +207,46 @@ class FoundFuture(NamedTuple):
 def settle_futures(filesystem: FileSystem, directories: Sequence[LogDirectory]) -> list[FoundFuture]:
     """Give copies that are the newer ones their logs' names, put useless ones aside, return those to go on with.
 
-    Of two copies of a partition the longer one stays. Raises `OSError`, `DirectoryError`.
+    A copy without an original is left alone, unless it is whole: the original may be on a disk that is not here.
+    Raises `OSError`, `DirectoryError`.
     """
-    found = [
-        FoundFuture(partition, directory, path)
-        for directory in directories
-        for partition, path in directory.futures().items()
-    ]
+    found: dict[TopicPartition, list[FoundFuture]] = {}
+    for directory in directories:
+        for partition, path in directory.futures():
+            found.setdefault(partition, []).append(FoundFuture(partition, directory, path))
     if not found:
         return []
     places = {partition: directory for directory in directories for partition in directory.partitions()}
-    ends = {future.path: find_log_end(filesystem, future.path) for future in found}
-    chosen: dict[TopicPartition, FoundFuture] = {}
-    for future in sorted(found, key=lambda one: ends[one.path]):
-        if future.partition in chosen or places.get(future.partition) is future.directory:
-            useless = chosen.get(future.partition, future)
-            target = useless.path.removesuffix(FUTURE_SUFFIX) + DELETE_SUFFIX
-            _put_aside(filesystem, useless.directory, useless.path, target)
-        if places.get(future.partition) is not future.directory:
-            chosen[future.partition] = future
-    return [
-        future
-        for future in chosen.values()
-        if not _take_over(filesystem, future, ends[future.path], places.get(future.partition))
-    ]
+    settled = (_settle(filesystem, futures, places.get(partition)) for partition, futures in found.items())
+    return [future for future in settled if future is not None]
 
 
-def _take_over(filesystem: FileSystem, future: FoundFuture, end: int, place: LogDirectory | None) -> bool:
-    """Make a copy the log where it is the newer one, or the only one; False where it is to be gone on with."""
+def _settle(filesystem: FileSystem, futures: list[FoundFuture], place: LogDirectory | None) -> FoundFuture | None:
+    """Settle the copies of one partition; returns the one to go on with."""
+
+    def rank(future: FoundFuture) -> tuple[bool, int]:
+        return filesystem.exists(f"{future.path}/{WHOLE_MARK}"), find_log_end(filesystem, future.path)
+
+    *others, best = sorted(futures, key=rank)
+    if place is None and not filesystem.exists(f"{best.path}/{WHOLE_MARK}"):
+        _log.warning("%s is not all of a log that is not here; it is left alone", best.path)
+        return None
+    is_useless = place is best.directory
+    for future in [*others, *([best] if is_useless else [])]:
+        target = future.path.removesuffix(FUTURE_SUFFIX) + DELETE_SUFFIX
+        _put_aside(filesystem, future.directory, future.path, target)
+    if is_useless:
+        return None
     if place is not None:
-        original = place.partition_path(future.partition)
-        if not is_newer(filesystem, future.path, original):
-            return False
-        target = place.discarded_path(future.partition, _topic_id(filesystem, original), DELETE_SUFFIX)
+        original = place.partition_path(best.partition)
+        if not is_newer(filesystem, best.path, original):
+            return best
+        target = place.discarded_path(best.partition, _topic_id(filesystem, original), DELETE_SUFFIX)
         _put_aside(filesystem, place, original, target)
-    elif end < 0:
-        _log.warning("%s is a copy of nothing, and has nothing; it is left alone", future.path)
-        return True
-    filesystem.rename(future.path, future.directory.partition_path(future.partition))
-    filesystem.sync_directory(future.directory.path)
-    _log.warning("%s had just moved to %s when the broker ended", future.partition, future.directory.path)
-    return True
+    filesystem.rename(best.path, best.directory.partition_path(best.partition))
+    filesystem.sync_directory(best.directory.path)
+    _log.warning("%s had just moved to %s when the broker ended", best.partition, best.directory.path)
+    return None
 
 
 def _put_aside(filesystem: FileSystem, directory: LogDirectory, path: str, target: str) -> None:

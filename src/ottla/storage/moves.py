@@ -29,7 +29,7 @@ from ottla.storage.directory import DELETE_SUFFIX, FUTURE_SUFFIX, LogDirectory
 from ottla.storage.directory_names import DirectoryNames
 from ottla.storage.files import FileSystem
 from ottla.storage.flush_work import FlushWork
-from ottla.storage.future_log import PIECE_BYTES, FoundFuture, FutureLog, Piece
+from ottla.storage.future_log import PIECE_BYTES, WHOLE_MARK, FoundFuture, FutureLog, Piece
 from ottla.storage.host import LogHost
 from ottla.storage.log import PartitionLog
 from ottla.storage.recovery import LEADER_EPOCHS
@@ -306,6 +306,7 @@ class LogMoves:
         path = move.destination.partition_path(move.partition)
         try:
             self._host.filesystem.rename(move.future.path, path)
+            self._host.filesystem.remove(f"{path}/{WHOLE_MARK}")
         except OSError as error:
             self._end(move)
             move.log.fail(KafkaStorageError(f"{move.partition} cannot get its name in its new directory: {error}"))
@@ -364,6 +365,7 @@ def _settle_files(filesystem: FileSystem, move: Move, paths: Sequence[str]) -> N
         filesystem.sync_file(f"{move.future.path}/{name}")
     filesystem.sync_directory(move.future.path)
     filesystem.sync_directory(move.destination.path)
+    filesystem.replace(f"{move.future.path}/{WHOLE_MARK}", b"")
     original = move.source.partition_path(move.partition)
     filesystem.remove_tree(move.discarded_original)
     move.names.change(partial(filesystem.rename, original, move.discarded_original))
