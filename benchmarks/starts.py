@@ -2,8 +2,8 @@
 
     python -m benchmarks.starts [--partitions 1000] [--gigabytes 10] [--rounds 3]
 
-A broker makes a topic of so many partitions, one record and two segments in each, and stops in order; then the older
-segments are made larger by holes, which nobody reads. A start counts from the program's begin until it says that it is
+A broker makes a topic of so many partitions, two records and segments in each (one without gigabytes), and stops in
+order; then the older segments are made larger by holes, which nobody reads. A start counts from the program's begin until it says that it is
 ready. It is started after the clean stop, then after a kill -9, which has it check every log.
 """
 
@@ -27,7 +27,7 @@ from ottla.records.builder import BatchBuilder
 from ottla.testing.cluster import running_broker
 
 TOPIC: Final = "many"
-TINY_SEGMENTS: Final = (("internal.segment.bytes", "100"),)
+TINY_SEGMENTS: Final = (("internal.segment.bytes", "100"), ("retention.ms", "-1"))
 READY: Final = "ottla ready on"
 TIMEOUT_S: Final = 120.0
 SETTLE_SECONDS: Final = 3.0
@@ -40,12 +40,12 @@ async def write_partitions(directory: Path, partitions: int, gigabytes: float) -
         broker.broker.metadata.create_topics([NewTopic(TOPIC, partitions, 1, configs=TINY_SEGMENTS)])
         for number in range(partitions):
             partition = broker.broker.partition(TOPIC, number)
-            for _ in range(2):
+            for _ in range(2 if gigabytes else 1):
                 builder = BatchBuilder()
                 builder.append(1_750_000_000_000, None, b"value")
                 broker.broker.append(partition, memoryview(bytearray(builder.build())))
     size_bytes = int(gigabytes * 1e9) // partitions
-    for number in range(partitions):
+    for number in range(partitions if gigabytes else 0):
         os.truncate(directory / f"{TOPIC}-{number}" / "00000000000000000000.log", size_bytes)
 
 
