@@ -46,7 +46,8 @@ def count_objects() -> Counter[str]:
     """Return how many objects of ours there are, by class; containers that they own grow with them."""
     gc.collect()
     kinds = (type(one) for one in gc.get_objects())
-    return Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds if kind.__module__.startswith("ottla."))
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    return Counter(name for name in names if name.startswith("ottla."))
 
 
 def directories(of: Path) -> set[str]:

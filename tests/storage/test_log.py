@@ -243,6 +243,23 @@ def test_epochs_that_cannot_be_written_come_with_the_next_flush(tmp_path: Path) 
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n7 0\n"
 
 
+def test_epochs_that_change_during_a_flush_are_written_by_the_next_one(tmp_path: Path) -> None:
+    """Two that write one file at once take it away from each other, and a flush that fails ends a log."""
+    host, offload = make_host()
+    log = open_log(tmp_path, host=host)
+    log.append(make_batch(), leader_epoch=0)
+    path = tmp_path / "leader-epoch-checkpoint"
+    before = path.read_text()
+    host.schedule_flush(log)
+    offload.run_loop()
+    assert offload.work, "the flush is under way"
+    log.append(make_batch(), leader_epoch=1)
+    assert path.read_text() == before
+    offload.run_all()
+    assert path.read_text().splitlines()[2:] == ["0 0", "1 1"]
+    assert log.failure is None
+
+
 def test_abort_that_cannot_be_noted_ends_appends_and_is_found_at_the_next_start(tmp_path: Path) -> None:
     faults = Faults(Random(1))
     host, _ = make_host(filesystem=FaultyFileSystem(FILES, faults))

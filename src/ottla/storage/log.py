@@ -304,8 +304,11 @@ class PartitionLog:
             self._store_epochs()
 
     def _store_epochs(self) -> None:
-        """Write the epochs: with the next flush, off the loop; at once where nothing is synced anyway."""
-        if self._host.syncs_appends:
+        """Write the epochs: with the next flush, off the loop; at once where nothing is synced anyway.
+
+        A flush that is under way may be writing the same file on its thread.
+        """
+        if self._host.syncs_appends or self._flushing is not None:
             self._has_new_epoch = True
             self._host.schedule_flush(self)
             return
