@@ -77,3 +77,19 @@ def test_indexes_that_are_made_anew_are_on_disk_before_they_count(tmp_path: Path
     open_log(tmp_path, config, host=make_host(filesystem=files)[0], point=point)
     assert index.exists()
     assert index.name in files.synced
+
+
+def test_a_last_batch_whose_offset_went_back_does_not_end_the_start(tmp_path: Path) -> None:
+    """A power cut may leave zeros where the offset was, which no checksum covers."""
+    config = LogConfig(index_interval_bytes=1)
+    log = open_log(tmp_path, config)
+    for number in range(6):
+        log.append(make_batch(timestamp_ms=1_750_000_000_000 + number), 0)
+    position = log.active.size_bytes
+    log.append(make_batch(timestamp_ms=1_750_000_001_000), 0)
+    log.close()
+    path = tmp_path / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[position : position + 8] = bytes(8)
+    path.write_bytes(data)
+    assert open_log(tmp_path, config, point=UNCLEAN).log_end_offset == 6

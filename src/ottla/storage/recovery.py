@@ -22,6 +22,7 @@ Invariants of a partition's directory, which the code that writes keeps and this
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ottla.config.log_config import LogConfig
@@ -418,7 +419,8 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
             segment.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms, beyond_limit=True)
     except (KafkaError, ValueError) as error:
         _log.warning("%s%s: %s", segment.path, LOG_SUFFIX, error)
-    segment.time_index.maybe_append(segment.max_timestamp_ms, segment.offset_of_max_timestamp, use_last_slot=True)
+    with suppress(ValueError):  # offsets that went back, which Kafka lets pass, too; it ends its start here
+        segment.time_index.maybe_append(segment.max_timestamp_ms, segment.offset_of_max_timestamp, use_last_slot=True)
     segment.forget_tail()
     segment.store_indexes()
     removed = size_bytes - segment.size_bytes
