@@ -3,8 +3,8 @@
     python -m benchmarks.starts [--partitions 1000] [--gigabytes 10] [--rounds 3]
 
 A broker makes a topic of so many partitions, two records and segments in each (one without gigabytes), and stops in
-order; then the older segments are made larger by holes, which nobody reads. A start counts from the program's begin until it says that it is
-ready. It is started after the clean stop, then after a kill -9, which has it check every log.
+order; then the older segments are made larger by holes, which nobody reads. A start counts from the program's begin
+until it says that it is ready. It is started after the clean stop, then after a kill -9, which has it check every log.
 """
 
 from __future__ import annotations
