@@ -24,6 +24,8 @@ TRIOS = (
     ("confluent-kafka", "kafka-clients", "kafkajs"),
     ("kafka-python", "franz-go", "aiokafka"),
 )
+"""On Apache Kafka the first trio fails: kafkajs does not come back from the long time that Kafka needs after a crash."""
+
 Start = Callable[..., MemberProcess]
 
 
