@@ -15,6 +15,7 @@ from ottla.errors import CorruptMessage, KafkaError
 from ottla.model import MAX_TIMESTAMP
 from ottla.records.legacy import split_any
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_timestamps import offset_for_timestamp
 from tests.fuzz.corpus import logs
 from tests.fuzz.mutation import fuzz, mutated
 from tests.storage.harness import UNCLEAN, make_batch, make_host, open_log, take_bytes
@@ -55,7 +56,7 @@ def check_usable(log: PartitionLog) -> None:
         position = batches[-1].last_offset + 1
     for timestamp in (0, 1_750_000_000_000, MAX_TIMESTAMP):
         with suppress(KafkaError):
-            log.offset_for_timestamp(timestamp)
+            offset_for_timestamp(log, timestamp)
     end = log.log_end_offset
     assert log.append(make_batch(), 9).base_offset == end
 

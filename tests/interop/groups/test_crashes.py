@@ -24,7 +24,7 @@ TRIOS = (
     ("confluent-kafka", "kafka-clients", "kafkajs"),
     ("kafka-python", "franz-go", "aiokafka"),
 )
-"""On Apache Kafka the first trio fails: kafkajs does not come back from the long time that Kafka needs after a crash."""
+"""On Apache Kafka the first trio fails: kafkajs does not come back after the time that Kafka needs after a crash."""
 
 Start = Callable[..., MemberProcess]
 
