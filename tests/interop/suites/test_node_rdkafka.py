@@ -34,15 +34,17 @@ TOPICS: Final = ("test", "test2", "test3", "test4", "test5", "test6")
 KINDS: Final = ("admin", "both", "consumer", "groups", "producer")
 FILES: Final = tuple(f"e2e/{kind}.spec.js" for kind in KINDS)
 ADMIN, BOTH, CONSUMER, GROUPS, PRODUCER = FILES
-EMPTY_OR_HEADERS: Final = "header|empty|null key"
+ONE_HEADER: Final = "one header|null key"
+EMPTY_OR_HEADERS: Final = "multiple headers|empty"
 END: Final = "eof|EOF|consumeOnce"
 PARTS: Final[Sequence[Sequence[str]]] = (
     (ADMIN,),
     (GROUPS, PRODUCER),
     (CONSUMER,),
+    ("--grep", ONE_HEADER, BOTH),
     ("--grep", EMPTY_OR_HEADERS, BOTH),
     ("--grep", END, BOTH),
-    ("--grep", f"{EMPTY_OR_HEADERS}|{END}", "--invert", BOTH),
+    ("--grep", f"{ONE_HEADER}|{EMPTY_OR_HEADERS}|{END}", "--invert", BOTH),
 )
 """Which tests run together, so that each part takes about as long."""
 
