@@ -36,6 +36,7 @@ COMPILED: Final = (
     "storage/cleaned_records.py",
     "storage/compaction.py",
     "storage/files.py",
+    "storage/host.py",
     "storage/index.py",
     "storage/leader_epochs.py",
     "storage/log.py",

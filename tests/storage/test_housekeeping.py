@@ -182,6 +182,18 @@ def test_checkpoints_are_written_when_something_has_changed(tmp_path: Path) -> N
     assert (tmp_path / RECOVERY_POINTS).read_text() == "0\n1\nt 0 4\n"
 
 
+def test_rolled_segments_are_flushed_some_time_later_where_nothing_waits_for_it(tmp_path: Path) -> None:
+    """A segment that is flushed as it rolls costs the appends after it; the kernel writes most of it by itself."""
+    kept = keep(tmp_path, LogConfig(internal_segment_bytes=SEGMENT_BYTES))
+    fill(kept, 4)
+    kept.offload.run_all()
+    log = kept.manager.log(TP)
+    assert len(log.segments) > 1
+    assert log.flushed_offset == 0
+    kept.advance(60)
+    assert log.flushed_offset == 4
+
+
 def test_flush_ms_flushes_what_waits_for_so_long(tmp_path: Path) -> None:
     kept = keep(tmp_path, LogConfig(flush_ms=500))
     fill(kept, 1)

@@ -86,7 +86,9 @@ class Chores:
         """Do from now on what has to be done from time to time, see `housekeeping`."""
         logs = self._logs
         keeper = Housekeeper(timers, self._host.clock, remove=self._empty_trash, next_removal=self._trash.next_deadline)
-        keeper.add("checkpoints", logs.checkpoint_soon, settings.integer("log.flush.offset.checkpoint.interval.ms"))
+        checkpoint_ms = settings.integer("log.flush.offset.checkpoint.interval.ms")
+        keeper.add("rolled segments", self._flush_rolled, checkpoint_ms)
+        keeper.add("checkpoints", logs.checkpoint_soon, checkpoint_ms)
         keeper.add("retention", self._sweep, settings.integer("log.retention.check.interval.ms"))
         keeper.add("producers", logs.expire_producers, settings.integer("producer.id.expiration.check.interval.ms"))
         keeper.add(FLUSH_CHORE, self._flush_due, self._shortest_flush_ms())
@@ -129,6 +131,10 @@ class Chores:
     def _sweep(self) -> None:
         self._sweeper.sweep()
         self._logs.sweep_jafka_logs()
+
+    def _flush_rolled(self) -> None:
+        for log in self._logs.opened.values():
+            log.flush_rolled()
 
     def _flush_due(self) -> None:
         for log in self._logs.opened.values():

@@ -2,7 +2,7 @@
 
 | chore | how often |
 | --- | --- |
-| offset checkpoints | `log.flush.offset.checkpoint.interval.ms` |
+| offset checkpoints, and before them a flush of rolled segments | `log.flush.offset.checkpoint.interval.ms` |
 | retention | `log.retention.check.interval.ms` |
 | producers that are silent for too long | `producer.id.expiration.check.interval.ms` |
 | compaction | `log.cleaner.backoff.ms` |

@@ -384,7 +384,8 @@ class PartitionLog:
         self._has_new_names = True
         self.active = new
         self._note_roll_limits()
-        host.schedule_flush(self)
+        if host.syncs_appends:
+            host.schedule_flush(self)
         return new
 
     def store_snapshot(self) -> None:
@@ -437,6 +438,15 @@ class PartitionLog:
     def has_unflushed(self) -> bool:
         has_records = self.flushed_offset < self.log_end_offset or self._has_new_names
         return has_records or self._has_new_epoch or self._has_unsynced_epoch or bool(self._unsynced_indexes)
+
+    def flush_rolled(self) -> None:
+        """Ask for a flush when segments were rolled since the last one.
+
+        Under `os` that is not done as they roll: some time later the kernel has written most of them by itself, and
+        appends need not share the disk and the processor with a whole segment on its way out.
+        """
+        if self._unflushed and self.failure is None:
+            self._host.schedule_flush(self)
 
     def flush_when_due(self) -> None:
         """Ask for a flush when `flush.ms` has passed since the last time."""
