@@ -49,7 +49,7 @@ $(INSTALLED): $(DEPENDENCIES) $(SOURCES) pyproject.toml setup.py
 build: $(INSTALLED) ## build the wheel and install it, so that .venv/bin/ottla works
 
 serve: $(INSTALLED) ## start a broker on localhost:9092 with its data in ./ottla-data
-	$(BIN)/ottla serve $(SERVE)
+	@$(BIN)/ottla serve $(SERVE)
 
 test: test-compiled test-pure ## run all unit tests on both builds; needs Python only
 

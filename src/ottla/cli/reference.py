@@ -35,7 +35,8 @@ it with code 130 after it has said where it was.
 `--json` is for programs: names of fields stay as they are, new ones may be added. Each command's JSON is shown with
 the kinds of its values in their places: `text`, `number`, `yes/no` (true, false) or `any`, with `?` behind what may be
 null; `"*"` stands for any name. Keys, values and headers of records that are not UTF-8 have `_base64` behind their
-names and are in base64. `offset_at_time` and `error` are there where they were asked for or there is one.
+names and are in base64; `ottla decode` gives all of them in hex. `offset_at_time` and `error` are there where they were
+asked for or there is one.
 
 | exit code | means |
 |--:|---|

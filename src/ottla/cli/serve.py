@@ -55,7 +55,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = serve_parser().parse_args(arguments)
         config = read_config(options)
-    except (ConfigError, OSError) as error:
+    except OSError as error:
+        return _complain(f"cannot read {error.filename}: {error.strerror}", EXIT_USAGE)
+    except ConfigError as error:
         return _complain(str(error), EXIT_USAGE)
     for warning in config.warnings:
         _log.warning(warning)
