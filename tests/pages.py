@@ -175,6 +175,7 @@ class Reader:
         """Start a broker as a page says, but on a free port and with its data in the page's directory."""
         self.stop_broker()
         words = [word.replace("/var/lib/ottla", str(self.directory / "ottla-data")) for word in arguments]
+        words = [re.sub(r":\d+", ":0", word) if word.startswith("listeners=") else word for word in words]
         if "--listen" in words:
             at = words.index("--listen")
             del words[at : at + 2]
