@@ -222,6 +222,15 @@ def test_a_log_deleted_before_its_flush_leaves_its_successor_alone(bench: Bench,
     assert bench.append().base_offset == 0
 
 
+def test_an_append_that_the_end_of_a_flush_leads_to_has_its_own_flush(bench: Bench) -> None:
+    """A connection whose request was acknowledged goes on with the next, within the call that told it so."""
+    followed: list[Ticket] = []
+    bench.append().on_done(lambda: followed.append(bench.append()))
+    bench.offload.run_all()
+    assert [ticket.is_durable for ticket in followed] == [True]
+    assert bench.high_watermark == 3
+
+
 def test_a_fault_of_who_hears_of_progress_does_not_end_flushing(bench: Bench) -> None:
     def fail(_: TopicPartition) -> None:
         raise RuntimeError("a fault")

@@ -111,11 +111,10 @@ class Flusher:
             return
         self._is_short = self._is_short and error is not None
         self._begun -= 1
-        is_asked = log.flush_state == RUNNING_AND_ASKED
         try:
             log.end_flush(work, error)
-        finally:  # whoever hears of progress may meet a fault; flushes go on
-            if is_asked and log.has_unflushed:
+        finally:  # whoever hears of progress may append more, or meet a fault; flushes go on
+            if log.flush_state == RUNNING_AND_ASKED and log.has_unflushed:
                 self._start(log)
             else:
                 self._rest(log)
