@@ -209,6 +209,11 @@ WRONG = [
     ("consume", "t", "--format", "%q"),
     ("consume", "t", "--json", "--keys"),
     ("configs", "get", "broker", "x"),
+    ("topics", "create", "t", "--partitions", "3000000000"),
+    ("topics", "create", "t", "--replication-factor", "99999"),
+    ("topics", "grow", "t", "99999999999"),
+    ("consume", "t", "--from", "@99999999999999999999"),
+    ("consume", "t", "--until", "@99999999999999999999"),
 ]
 
 

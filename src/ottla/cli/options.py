@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 CLIENT_ID: Final = "ottla-cli"
+MOST_PARTITIONS: Final = 2**31 - 1
+MOST_REPLICAS: Final = 2**15 - 1
+LAST_MS: Final = 2**63 - 1
+"""What the protocol has room for."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -136,8 +140,10 @@ def parse_time(text: str, now_ms: int) -> int:
     """
     ago = _AGO.fullmatch(text)
     if ago is not None:
-        return now_ms - int(ago[1]) * _UNITS_MS[ago[2]]
+        return max(now_ms - int(ago[1]) * _UNITS_MS[ago[2]], 0)
     if text.isdecimal():
+        if int(text) > LAST_MS:
+            raise click.BadParameter(f"{text!r} is behind the last time that a record can have, {LAST_MS}")
         return int(text)
     try:
         moment = datetime.fromisoformat(text)

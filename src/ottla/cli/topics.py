@@ -8,6 +8,8 @@ import click
 
 from ottla.cli.configs import check_are_set
 from ottla.cli.options import (
+    MOST_PARTITIONS,
+    MOST_REPLICAS,
     bootstrap_option,
     cluster_settings,
     examples,
@@ -46,10 +48,10 @@ def _admin(bootstrap: str) -> Admin:
 )
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option(
-    "-p", "--partitions", type=click.IntRange(min=1), metavar="N", help="Partitions; else the cluster's default."
+    "-p", "--partitions", type=click.IntRange(1, MOST_PARTITIONS), metavar="N", help="Partitions; else the cluster's default."
 )
 @click.option(
-    "-r", "--replication-factor", type=click.IntRange(min=1), metavar="N", help="Copies; else the cluster's default."
+    "-r", "--replication-factor", type=click.IntRange(1, MOST_REPLICAS), metavar="N", help="Copies; else the cluster's default."
 )
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic.")
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
@@ -267,7 +269,7 @@ def alter(name: str, configs: tuple[str, ...], unset: tuple[str, ...], as_json: 
 
 @topics.command(epilog=examples("ottla topics grow orders 6"))
 @click.argument("name")
-@click.argument("partitions", type=click.IntRange(min=1))
+@click.argument("partitions", type=click.IntRange(1, MOST_PARTITIONS))
 @json_option
 @bootstrap_option
 def grow(name: str, partitions: int, as_json: bool, bootstrap: str) -> None:
