@@ -48,10 +48,18 @@ def _admin(bootstrap: str) -> Admin:
 )
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option(
-    "-p", "--partitions", type=click.IntRange(1, MOST_PARTITIONS), metavar="N", help="Partitions; else the cluster's default."
+    "-p",
+    "--partitions",
+    type=click.IntRange(1, MOST_PARTITIONS),
+    metavar="N",
+    help="Partitions; else the cluster's default.",
 )
 @click.option(
-    "-r", "--replication-factor", type=click.IntRange(1, MOST_REPLICAS), metavar="N", help="Copies; else the cluster's default."
+    "-r",
+    "--replication-factor",
+    type=click.IntRange(1, MOST_REPLICAS),
+    metavar="N",
+    help="Copies; else the cluster's default.",
 )
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic.")
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
