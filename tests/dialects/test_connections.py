@@ -76,6 +76,23 @@ def test_produces_wait_for_the_disk_together() -> None:
     test()
 
 
+def test_what_waits_between_produces_holds_up_none_of_them() -> None:
+    """A produce that is begun when the one before it is acknowledged is acknowledged itself, with nobody else about."""
+
+    @on_broker({"ottla.flush.policy": "fsync"})
+    async def test(room: Room) -> None:
+        await room.create("t")
+        for number in range(20):
+            room.peer.send(produce_request({"t": {0: batch(b"%d" % number)}}), 12)
+            room.peer.send(MetadataRequest(topics=[]), 12)
+        for number in range(20):
+            answer = await room.peer.receive_answer(ProduceResponse, 12, FIRST_ID + 2 * number)
+            assert answer.responses[0].partition_responses[0].base_offset == number
+            await room.peer.receive_answer(MetadataResponse, 12, FIRST_ID + 2 * number + 1)
+
+    test()
+
+
 def test_acks_1_does_not_wait_for_the_disk_and_keeps_its_turn() -> None:
     """An answer that is ready may not overtake one that waits."""
 
