@@ -17,6 +17,7 @@ from ottla.clock import Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
 from ottla.engine import Shard, StateRecord
+from ottla.errors import KafkaError
 from ottla.model import OFFSETS_TOPIC
 from ottla.protocol.internal.consumer_protocol import ConsumerProtocolAssignment
 from ottla.protocol.internal.framing import CoordinatorRecord, decode_group_record, decode_versioned
@@ -90,12 +91,29 @@ def describe(group: ClassicGroup) -> dict[str, Any]:
     }
 
 
-def test_the_classic_groups_are_those_that_kafka_lists(case: str, coordinator: GroupCoordinator) -> None:
-    expected = classic_groups(case)
-    listed = {group.group_id for group in coordinator.list_groups(types=["classic"])}
-    others = {name for name, group in expectation(case)["groups"].items() if group["type"] != "Classic"}
+def test_the_groups_are_those_that_kafka_lists(case: str, coordinator: GroupCoordinator) -> None:
+    """Of all kinds, those that are not served included."""
+    listed = {
+        group.group_id: (group.group_type.value, group.protocol_type, group.state_name)
+        for group in coordinator.list_groups()
+    }
+    assert listed == {
+        name: (group["type"].lower(), group["protocol"], group["state"])
+        for name, group in expectation(case)["groups"].items()
+    }
+    classic = {group.group_id for group in coordinator.list_groups(types=["classic"])}
+    assert classic == set(classic_groups(case))
 
-    assert listed - others == set(expected)
+
+def test_groups_that_are_not_served_are_not_deleted(case: str, coordinator: GroupCoordinator) -> None:
+    others = [name for name, group in expectation(case)["groups"].items() if group["type"] in ("Share", "Streams")]
+    answers: list[KafkaError | None] = []
+    for name in others:
+        before = dict(coordinator.committed_offsets(name))
+        coordinator.delete_group(name, answers.append)
+        assert coordinator.committed_offsets(name) == before
+        assert coordinator.find(name) is not None
+    assert None not in answers and len(answers) == len(others)
 
 
 def test_states_protocols_members_and_assignments_are_kafkas(case: str, coordinator: GroupCoordinator) -> None:

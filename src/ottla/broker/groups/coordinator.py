@@ -24,7 +24,8 @@ from ottla.broker.groups.consumer_description import DescribedConsumerGroup, des
 from ottla.broker.groups.consumer_requests import Heartbeat, HeartbeatReply, check_heartbeat
 from ottla.broker.groups.consumer_sessions import ConsumerProtocol
 from ottla.broker.groups.deadlines import Deadline
-from ottla.broker.groups.group import Group, MemberClaim
+from ottla.broker.groups.foreign import ForeignGroup
+from ottla.broker.groups.group import Group, GroupType, MemberClaim
 from ottla.broker.groups.group_settings import GroupSettings
 from ottla.broker.groups.group_topics import GroupTopics
 from ottla.broker.groups.offset_commits import OffsetCommits
@@ -46,6 +47,7 @@ from ottla.broker.read_only import refuse_change
 from ottla.engine import Shard, StateStore
 from ottla.errors import (
     GroupIdNotFound,
+    InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     KafkaError,
@@ -173,6 +175,9 @@ class GroupCoordinator:
         except KafkaError as error:
             reply(JoinOutcome(member_id=request.member_id, error=error))
             return
+        if isinstance(kind.shard.groups.get(request.group_id), ForeignGroup):
+            reply(JoinOutcome(member_id="", error=InconsistentGroupProtocol()))
+            return
         if group is None:
             kind.classic.join(request, reply)
         else:
@@ -261,8 +266,8 @@ class GroupCoordinator:
     ) -> None:
         """Keep offsets; the answer, in the order of `offsets`, comes when they are durable.
 
-        Raises what concerns all of them: `GroupIdNotFound` for a member of a group that is not there, and what
-        `Group.check_offset_commit` raises.
+        Raises what concerns all of them: `GroupIdNotFound` for a member of a group that is not there, or
+        `IllegalGeneration` if it does not know member epochs, and what `Group.check_offset_commit` raises.
         """
         if self._is_read_only:
             raise refuse_change()
@@ -306,13 +311,17 @@ class GroupCoordinator:
     # -- groups as a whole ----------------------------------------------------------------------------------------
 
     def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[Group]:
-        """Return the groups in one of these states and of one of these types, in any case; no filter lets all pass."""
+        """Return the groups in one of these states and of one of these types, in any case; no filter lets all pass.
+
+        A group of a kind that has no name here is left out.
+        """
         wanted_states = {state.lower() for state in states}
         wanted_types = {group_type.lower() for group_type in types}
         return [
             group
             for group in self.groups()
-            if (not wanted_states or group.state_name.lower() in wanted_states)
+            if group.group_type is not GroupType.UNKNOWN
+            and (not wanted_states or group.state_name.lower() in wanted_states)
             and (not wanted_types or group.group_type.lower() in wanted_types)
         ]
 

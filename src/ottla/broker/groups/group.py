@@ -1,8 +1,8 @@
 """What every group is to the coordinator, whatever its protocol: the seam at which kinds of groups plug in.
 
-A kind of group (classic, consumer, later share and streams) brings a class that is a `Group`, and a class per shard
+A kind of group that is served (classic, consumer) brings a class that is a `Group`, and a class per shard
 that says what its records do when they are replayed (`GroupShard.on_replay`) and what happens once all are loaded.
-Offsets, listing, deletion and expiry work on any `Group`.
+Offsets, listing, deletion and expiry work on any `Group`; those of kinds that are not served are `ForeignGroup`s.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ class GroupType(StrEnum):
     CONSUMER = "consumer"
     SHARE = "share"
     STREAMS = "streams"
+    UNKNOWN = "unknown"
+    """Kinds that no release had when this was written; not listed."""
 
 
 class MemberClaim(NamedTuple):

@@ -25,6 +25,7 @@ from ottla.broker.groups.shard import GroupShard, coordinator_error
 from ottla.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
+    IllegalGeneration,
     InvalidCommitOffsetSize,
     KafkaError,
     OffsetMetadataTooLarge,
@@ -62,13 +63,18 @@ class OffsetCommits:
         *,
         expire_timestamp_ms: int = NO_EXPIRY,
     ) -> None:
-        """Keep offsets. Raises what concerns all of them: `GroupIdNotFound` for a member of no group, and more."""
+        """Keep offsets. Raises what concerns all of them: `GroupIdNotFound` for a member of no group, and more.
+
+        Members from before KIP-848 do not know that a group may be unknown to its coordinator: `IllegalGeneration`.
+        """
         group = self._shard.groups.get(group_id)
         if group is not None:
             group.check_offset_commit(claim, is_transactional=False)
             group.check_committed_partitions(claim, [_with_id(one) for one in offsets])
             group.touch(claim.member_id)
         elif claim.epoch >= 0:
+            if not claim.knows_member_epochs:
+                raise IllegalGeneration
             raise GroupIdNotFound(f"there is no group {group_id}")
         max_metadata_bytes = self._services.integer("offset.metadata.max.bytes")
         outcomes: Outcomes = [

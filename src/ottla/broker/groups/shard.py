@@ -3,15 +3,25 @@
 Decide, append, replay: whoever decides hands records to `commit`, which appends them as one batch and replays them at
 once, so that the next decision sees them; answers wait in `when_durable`. Loading is the same replay, of the newest
 record of each key, as a compacted log would give them. What a record does is registered by the kind of group that it
-belongs to. Records that nobody here knows stay in the log and are left alone.
+belongs to. Records that nobody here knows stay in the log and are left alone; a group that has only such records is a
+`ForeignGroup`, with its offsets.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from ottla.broker.groups.foreign import (
+    GROUP_AT,
+    SERVED_TYPES,
+    TYPE_BYTES,
+    ForeignGroup,
+    StoredRecord,
+    group_id_in,
+    record_type,
+)
 from ottla.broker.groups.group import Group
 from ottla.broker.groups.offsets import CommittedOffsets
 from ottla.engine import Shard, StateBatch, StateRecord, StateStore, Ticket
@@ -19,6 +29,7 @@ from ottla.errors import KafkaError, KafkaStorageError, NotCoordinator
 from ottla.model import NO_PRODUCER_ID
 from ottla.protocol.internal.framing import (
     CoordinatorRecord,
+    RawCoordinatorRecord,
     decode_group_record,
     encode_coordinator_key,
     encode_versioned,
@@ -30,11 +41,9 @@ from ottla.protocol.schema import Message
 
 _log = logging.getLogger(__name__)
 
-TYPE_BYTES: Final = 2
-GROUP_AT: Final = 4
 OFFSET_TYPE: Final = b"\x01"
-GROUP_TYPES: Final = (b"\x02", b"\x03")
-"""Keys of classic and consumer groups as a whole."""
+GROUP_TYPES: Final = (b"\x02", b"\x03", b"\x0b", b"\x11")
+"""Keys of classic, consumer, share and streams groups as a whole."""
 
 Replay = Callable[[CoordinatorRecord], None]
 Done = Callable[[KafkaError | None], None]
@@ -125,20 +134,27 @@ class GroupShard:
 
     def _replay_all(self, stored: RecordsByKey, producer_id: int) -> None:
         offsets = []
+        foreign = ForeignRecords()
         for key, (record_offset, value) in stored.items():
             if value is None:
                 continue
             if key[1:TYPE_BYTES] == OFFSET_TYPE:
                 offsets.append((key, record_offset, value))
-            elif (record := self._decode(key, value)) is not None:
+                continue
+            record = self._decode(key, value)
+            if record_type(key) not in SERVED_TYPES or isinstance(record, RawCoordinatorRecord):
+                foreign.take(key, record)
+            elif record is not None:
                 self._replay(record, record_offset, producer_id)
+        for group in foreign.groups():
+            self.groups.setdefault(group.group_id, group)
         for key, record_offset, value in offsets:
             usual = read_stored_offset(key, value)
             if usual is not None:
                 self.offsets.replay_stored(usual, record_offset=record_offset, producer_id=producer_id)
                 if usual[0] not in self.groups:
                     self.groups[usual[0]] = self._make_simple_group(usual[0])
-            elif (record := self._decode(key, value)) is not None:
+            elif isinstance(record := self._decode(key, value), CoordinatorRecord):
                 self._replay(record, record_offset, producer_id)
 
     def close(self) -> None:
@@ -147,13 +163,12 @@ class GroupShard:
             group.close()
         self.groups.clear()
 
-    def _decode(self, key: bytes, value: bytes) -> CoordinatorRecord | None:
+    def _decode(self, key: bytes, value: bytes) -> StoredRecord | None:
         try:
-            record = decode_group_record(key, value)
+            return decode_group_record(key, value)
         except DecodeError as error:
             _log.warning("a record cannot be read and is left alone", extra={"shard": self.shard, "error": error})
             return None
-        return record if isinstance(record, CoordinatorRecord) else None
 
     def _replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         key = record.key
@@ -165,6 +180,30 @@ class GroupShard:
         replay = self._replays.get(type(key))
         if replay is not None:
             replay(record)
+
+
+class ForeignRecords:
+    """Records of groups of kinds that are not served, by group."""
+
+    __slots__ = ("_records", "_types")
+
+    def __init__(self) -> None:
+        self._types: dict[str, set[int]] = {}
+        self._records: dict[str, list[StoredRecord]] = {}
+
+    def take(self, key: bytes, record: StoredRecord | None) -> None:
+        """Note a record, None where it cannot be decoded; one that does not even tell its group is left alone."""
+        group_id = group_id_in(key)
+        if group_id is not None:
+            self._types.setdefault(group_id, set()).add(record_type(key))
+            records = self._records.setdefault(group_id, [])
+            if record is not None:
+                records.append(record)
+
+    def groups(self) -> Iterator[ForeignGroup]:
+        """The groups that these records are of."""
+        for group_id, types in self._types.items():
+            yield ForeignGroup(group_id, types, self._records[group_id])
 
 
 RecordsByKey = dict[bytes, tuple[int, bytes | None]]

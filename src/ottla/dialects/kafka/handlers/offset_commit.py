@@ -13,8 +13,6 @@ from ottla.broker.groups.offsets import NO_EXPIRY, OffsetToCommit
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.handlers.group_rows import code_of
 from ottla.errors import (
-    GroupIdNotFound,
-    IllegalGeneration,
     KafkaError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -58,15 +56,8 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
             request.group_id, claim, commit.offsets, reply, expire_timestamp_ms=expire_timestamp_ms
         )
     except KafkaError as error:
-        return commit.refuse(_as_told(error, claim))
+        return commit.refuse(error)
     return later
-
-
-def _as_told(error: KafkaError, claim: MemberClaim) -> KafkaError:
-    """Members from before KIP-848 do not know that a group may be unknown to its coordinator."""
-    if isinstance(error, GroupIdNotFound) and not claim.knows_member_epochs:
-        return IllegalGeneration()
-    return error
 
 
 class _Commit:
