@@ -109,7 +109,7 @@ $(KAFKA_PYTHON): tests/interop/suites/kafka-python.lock $(DEPENDENCIES)
 interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(LESSON) $(KAFKAJS) $(PROZESS) $(JAFKA) $(JAVA) $(CONNECT) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
 	@KAFKA_HOME=$(CURDIR)/$(KAFKA) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout 300 --durations=10 tests/interop
 	@echo "ottla: our client and command line on Apache Kafka"
-	@KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_client_on_kafka.py
+	@KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_*_on_kafka.py
 
 suites: $(INSTALLED) $(KAFKA)/complete $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other clients' own test suites on the broker and on Apache Kafka, which must come out alike
 	@for broker in ottla kafka; do echo "ottla: suites on $$broker" && KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=$$broker \
