@@ -1,8 +1,8 @@
 """Starts on damaged directories: what Apache Kafka did with each, and that we do as well or better.
 
 `starts.json` names 39 changes of one directory that Kafka wrote, what Kafka 4.4.0 then did and what it served for the
-partition `mixed-0`. A start may end with a refusal that names what is wrong, never with a hang, and never in a broker
-that has forgotten records without a word.
+partition `mixed-0`. A start may end with a refusal that names what is wrong and has changed nothing, never with a hang,
+and never in a broker that has forgotten records without a word.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from ottla.broker.metadata.records import FeatureLevelRecord, encode_record
 from ottla.config.broker_config import BrokerConfig
 from ottla.model import IsolationLevel, TopicPartition
 from ottla.records.batch import split_batches
-from ottla.server import Server, StartError
+from ottla.records.builder import BatchBuilder
+from ottla.server import METADATA_FORMAT_LEVEL, Server, StartError
 
 GOLDEN = Path(__file__).parent / "golden" / "directories"
 MIXED = TopicPartition("mixed", 0)
@@ -115,6 +117,10 @@ def copy_as_stranger(directory: Path) -> None:
 
 def empty_newest_snapshot(directory: Path) -> None:
     max((directory / "mixed-0").glob("*.snapshot")).write_bytes(bytes(10))
+
+
+def level_record(name: str, level: int) -> bytes:
+    return encode_record(FeatureLevelRecord(name=name, feature_level=level), METADATA_FORMAT_LEVEL)
 
 
 META, METADATA, RECOVERY = "meta.properties", "__cluster_metadata-0", "recovery-point-offset-checkpoint"
@@ -247,6 +253,22 @@ def look(server: Server) -> Outcome:
     return Outcome(None, offsets.log_start_offset, offsets.high_watermark, records, topics)
 
 
+def files_of(directory: Path) -> dict[str, tuple[object, ...]]:
+    """Every name but the locks' with what stands there, and with when it, or what is known of it, last changed.
+
+    Of Kafka's preallocated indexes, 10 MB of zeros each, the times and the number of blocks on disk have to do.
+    """
+    found: dict[str, tuple[object, ...]] = {}
+    for path in directory.rglob("*"):
+        facts = path.stat()
+        if path.is_dir():
+            found[str(path)] = ()
+        elif path.name != ".lock":
+            content = path.read_bytes() if facts.st_size < 1 << 20 else facts.st_blocks
+            found[str(path)] = (content, facts.st_size, facts.st_mode, facts.st_mtime_ns, facts.st_ctime_ns)
+    return found
+
+
 def test_every_recorded_change_is_here() -> None:
     assert [start.change for start in STARTS] == list(recorded())
 
@@ -255,6 +277,7 @@ def test_every_recorded_change_is_here() -> None:
 def test_start(start: Start, plain: Path, tmp_path: Path) -> None:
     shutil.copytree(plain, tmp_path / "kafka-logs")
     start.make(tmp_path / "kafka-logs")
+    before = files_of(tmp_path)
     settings = dict(start.settings)
     names = settings.pop("log.dirs", "kafka-logs").split(",")
 
@@ -264,6 +287,7 @@ def test_start(start: Start, plain: Path, tmp_path: Path) -> None:
         assert outcome.refusal is not None
         assert start.refusal in outcome.refusal
         assert "\n" not in outcome.refusal
+        assert files_of(tmp_path) == before
         return
     assert outcome.refusal is None
     assert (outcome.records, outcome.topics) == (start.records, TOPICS)
@@ -275,3 +299,53 @@ def test_start(start: Start, plain: Path, tmp_path: Path) -> None:
             facts["high_watermark"],
             facts["records_read"],
         )
+
+
+REFUSED_RECORDS = {
+    "an unknown type": (bytes([1, 99, 0]), "type 99, version 0"),
+    "an unknown version": (bytes([1, 2, 9]), "type 2, version 9"),
+    "a newer metadata.version": (level_record("metadata.version", 34), "metadata.version"),
+    "a newer group.version": (level_record("group.version", 2), "group.version"),
+    "an unknown feature": (level_record("brand.new.version", 1), "brand.new.version"),
+}
+
+
+def append_metadata(directory: Path, record: bytes) -> None:
+    """Have one more whole batch in the metadata log, such as a newer broker would have written."""
+    log = directory / METADATA / f"{0:020d}.log"
+    *_, last = split_batches(log.read_bytes())
+    builder = BatchBuilder(base_offset=last.next_offset, leader_epoch=last.partition_leader_epoch)
+    builder.append(last.max_timestamp, None, record)
+    with log.open("ab") as file:
+        file.write(builder.build())
+
+
+@pytest.mark.parametrize("record", REFUSED_RECORDS)
+@pytest.mark.parametrize("case", ["plain", "unclean"])
+def test_metadata_of_a_newer_broker_is_refused_and_nothing_is_changed(case: str, record: str, tmp_path: Path) -> None:
+    with tarfile.open(GOLDEN / f"{case}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="fully_trusted")
+    directory = tmp_path / "kafka-logs"
+    assert (directory / CLEAN).exists() == (case == "plain")
+    data, refusal = REFUSED_RECORDS[record]
+    append_metadata(directory, data)
+    before = files_of(tmp_path)
+
+    outcome = asyncio.run(start_on(str(directory), {}))
+
+    assert outcome.refusal is not None
+    assert refusal in outcome.refusal
+    assert "\n" not in outcome.refusal
+    assert files_of(tmp_path) == before
+
+
+def test_a_new_directory_beside_metadata_that_is_refused_is_not_formatted(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain, tmp_path / "kafka-logs")
+    (tmp_path / "second").mkdir()
+    append_metadata(tmp_path / "kafka-logs", bytes([1, 99, 0]))
+    before = files_of(tmp_path)
+
+    outcome = asyncio.run(start_on(f"{tmp_path}/kafka-logs,{tmp_path}/second", {}))
+
+    assert outcome.refusal is not None
+    assert files_of(tmp_path) == before

@@ -1,8 +1,9 @@
 """The composition root: from a configuration to a broker that serves, and back to files that can be trusted.
 
-Knows every room and has no logic of its own. Start: directories (locked, formatted when new), metadata (loaded,
-replayed), addresses (bound, registered), partitions, and last the first accepted connection. Stop: no new connections,
-what was asked is answered, everything flushed and checkpointed, and the clean-shutdown files last.
+Knows every room and has no logic of its own. Start: directories (locked, looked at), metadata (loaded, replayed;
+whoever is refused so far finds everything as it was), directories (formatted when new, taken over), addresses (bound,
+registered), partitions, and last the first accepted connection. Stop: no new connections, what was asked is answered,
+everything flushed and checkpointed, and the clean-shutdown files last.
 """
 
 from __future__ import annotations
@@ -134,14 +135,20 @@ class Server:
 
     async def _open(self) -> None:
         self._log.open()
-        meta = self._format_directories()
+        meta = self._claim_directories()
         self._log.find_logs()
-        store = self._open_metadata_log()
+        store = self._find_metadata_log()
         self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=_random_uuid)
+        store.check()
         self._metadata.load()
-        self._log.settle_deleted(self._topic_of)
         registered = self._metadata.view.broker(self.config.node_id)
         check_known(self._log.directories, registered.log_dirs if registered is not None else ())
+        self._log.begin()  # whatever is refused was not changed
+        if not store.is_formatted:
+            self._format_metadata(store)
+            self._metadata.load()
+        store.open(self._metadata_log_config())
+        self._log.settle_deleted(self._topic_of)
         self._metadata.begin()
         if self._log.has_unchecked:
             await asyncio.to_thread(self._log.recover, self._log_config)
@@ -191,8 +198,8 @@ class Server:
         self._log.forget_producers_after(settings.integer("producer.id.expiration.ms"))
         self._log.configure_housekeeping(settings)
 
-    def _format_directories(self) -> MetaProperties:
-        """Make new directories this broker's own. Returns the first one's identity."""
+    def _claim_directories(self) -> MetaProperties:
+        """Give new directories an identity as this broker's own. Returns the first one's."""
         directories = self._log.every_directory
         known = next((directory.meta for directory in directories if directory.meta is not None), None)
         if known is not None and known.node_id != self.config.node_id:
@@ -204,12 +211,12 @@ class Server:
             if directory.meta is None:
                 if self._is_read_only:
                     raise StartError(f"{directory.path} has no {META_PROPERTIES}: there is nothing to serve read-only")
-                directory.format(MetaProperties(cluster_id, self.config.node_id, _random_uuid()))
+                directory.claim(MetaProperties(cluster_id, self.config.node_id, _random_uuid()))
         meta = directories[0].meta
         assert meta is not None
         return meta
 
-    def _open_metadata_log(self) -> MetadataLog:
+    def _find_metadata_log(self) -> MetadataLog:
         node_id = self.config.node_id
         wanted = self.config.text("metadata.log.dir")
         directory = find_metadata_directory(self._log.every_directory, self._filesystem, wanted)
@@ -226,22 +233,25 @@ class Server:
                 raise StartError(f"{directory.path} has no metadata log: there is nothing to serve read-only")
             if self._log.count_logs_of_topics():
                 raise StartError(f"{directory.path} has partitions, but the metadata log that knows them is gone")
-            directory_id = directory.meta.directory_id if directory.meta is not None else None
-            voter = Voter(node_id, directory_id or bytes(16), self._quorum_listeners())
-            store.format(
-                (StateRecord(None, encode_record(record, METADATA_FORMAT_LEVEL)) for record in format_records()),
-                kraft_version=kraft_version_body(),
-                voters=voters_body(voter),
-            )
-        store.open(
-            metadata_log_config(
-                segment_bytes=self.config.integer("metadata.log.segment.bytes"),
-                segment_ms=self.config.integer("metadata.log.segment.ms"),
-                retention_bytes=self.config.integer("metadata.max.retention.bytes"),
-                retention_ms=self.config.integer("metadata.max.retention.ms"),
-            )
-        )
         return store
+
+    def _format_metadata(self, store: MetadataLog) -> None:
+        meta = store.directory.meta
+        directory_id = meta.directory_id if meta is not None else None
+        voter = Voter(self.config.node_id, directory_id or bytes(16), self._quorum_listeners())
+        store.format(
+            (StateRecord(None, encode_record(record, METADATA_FORMAT_LEVEL)) for record in format_records()),
+            kraft_version=kraft_version_body(),
+            voters=voters_body(voter),
+        )
+
+    def _metadata_log_config(self) -> LogConfig:
+        return metadata_log_config(
+            segment_bytes=self.config.integer("metadata.log.segment.bytes"),
+            segment_ms=self.config.integer("metadata.log.segment.ms"),
+            retention_bytes=self.config.integer("metadata.max.retention.bytes"),
+            retention_ms=self.config.integer("metadata.max.retention.ms"),
+        )
 
     def _quorum_listeners(self) -> list[QuorumListener]:
         """Where a Kafka with this configuration would listen for its quorum; without one, where Kafka's own does."""

@@ -104,10 +104,13 @@ def test_clean_shutdown_file_counts_whatever_it_holds(tmp_path: Path, data: byte
     assert parse_clean_shutdown(data) == epoch
     (tmp_path / ".kafka_cleanshutdown").write_bytes(data)
     directory = open_directory(tmp_path)
-    assert directory.take_clean_shutdown()
+    assert directory.read_clean_shutdown()
     assert directory.broker_epoch == epoch
+    assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == data
+    directory.remove_clean_shutdown()
+    assert directory.was_clean
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
-    assert not directory.take_clean_shutdown()
+    assert not directory.read_clean_shutdown()
 
 
 def test_clean_shutdown_file_is_written_as_kafka_does(tmp_path: Path) -> None:

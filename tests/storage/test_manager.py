@@ -15,6 +15,7 @@ from ottla.model import ZERO_TOPIC_ID, AppendOrigin, TopicId, TopicPartition
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
 from ottla.storage.directory import DirectoryError
 from ottla.storage.files import LocalFileSystem
+from ottla.storage.future_log import WHOLE_MARK
 from ottla.storage.manager import LogManager
 from ottla.testing.clock import ManualClock
 from ottla.testing.faults import Faults, FaultyFileSystem
@@ -150,6 +151,27 @@ def test_directory_of_a_topic_that_is_there_after_all_is_taken_back(tmp_path: Pa
 
     assert manager.offsets(TP).log_end_offset == 1
     assert not list(tmp_path.glob("*-delete"))
+
+
+def test_finding_logs_changes_nothing(tmp_path: Path) -> None:
+    """Not even where a copy that has all of a log waits for its name: a start may be refused yet."""
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(), leader_epoch=0)
+    manager.close()
+    future = tmp_path / f"t-0.{'0' * 32}-future"
+    (tmp_path / "t-0").rename(future)
+    (future / WHOLE_MARK).touch()
+    names = sorted(tmp_path.rglob("*"))
+    manager = make_manager(tmp_path)
+    manager.open()
+
+    manager.find_logs()
+
+    assert sorted(tmp_path.rglob("*")) == names
+    assert not manager.contains(TP)
+    manager.begin()
+    assert manager.offsets(TP).log_end_offset == 1
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
 def test_the_topic_that_came_in_between_makes_room(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def start(
     offload: ManualOffload | None = None,
     filesystem: FileSystem | None = None,
     config: LogConfig = CONFIG,
+    opens: bool = True,
 ) -> tuple[LogManager, MetadataLog]:
     """Bring the metadata log of a directory up to where it can be loaded, formatting it when it is new."""
     clock = ManualClock()
@@ -75,7 +76,8 @@ def start(
         )
         if not log.is_formatted:
             log.format(records(b"level"), **VOTERS)
-        log.open(config)
+        if opens:
+            log.open(config)
     except BaseException:
         for found in manager.directories:
             found.release()
@@ -172,10 +174,19 @@ def test_a_deleted_quorum_state_does_not_bring_an_epoch_back(tmp_path: Path) -> 
 def test_a_garbled_quorum_state_ends_the_start(tmp_path: Path) -> None:
     run_once(tmp_path, b"a")
     (tmp_path / METADATA / "quorum-state").write_text("garbage")
-    _, log = start(tmp_path)
-    loaded(log)
     with pytest.raises(CorruptQuorumState):
-        log.become_leader()
+        start(tmp_path)
+
+
+def test_a_log_that_changes_between_loading_and_opening_is_not_opened(tmp_path: Path) -> None:
+    run_once(tmp_path, b"a")
+    manager, log = start(tmp_path, opens=False)
+    loaded(log)
+    path = tmp_path / METADATA / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(KafkaStorageError, match="what was loaded"):
+        log.open(CONFIG)
+    manager.directories[0].release()
 
 
 def test_a_snapshot_replaces_what_came_before_it(tmp_path: Path) -> None:

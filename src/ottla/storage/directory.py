@@ -2,7 +2,7 @@
 
 * `.lock`: held while a broker runs (see `file_locks`); a second one, ours or Kafka's, is told so.
 * `meta.properties` (version 1): cluster, node and directory id. A directory without it is not formatted yet.
-* `.kafka_cleanshutdown`: written last at a clean stop, removed before anything else is touched. Kafka's contents are
+* `.kafka_cleanshutdown`: written last at a clean stop, removed before anything else is changed. Kafka's contents are
   `{"version":0,"brokerEpoch":N}`; an empty one counts too.
 * the offset checkpoints of its partitions, see `checkpoints`.
 
@@ -63,7 +63,7 @@ class MetaProperties:
 class LogDirectory:
     """One log directory. `was_clean` tells how the last broker left it."""
 
-    __slots__ = ("_filesystem", "_lock", "broker_epoch", "meta", "partition_count", "path", "was_clean")
+    __slots__ = ("_filesystem", "_is_stored", "_lock", "broker_epoch", "meta", "partition_count", "path", "was_clean")
 
     def __init__(self, filesystem: FileSystem, path: str) -> None:
         self.path = path
@@ -74,6 +74,8 @@ class LogDirectory:
         self.partition_count = 0
         """Partitions that the manager keeps here."""
         self._filesystem = filesystem
+        self._is_stored = True
+        """Whether `meta` is what the disk says."""
         self._lock: Lock | None = None
 
     def open(self) -> None:
@@ -98,9 +100,14 @@ class LogDirectory:
             self._lock = None
 
     def format(self, meta: MetaProperties) -> None:
-        """Write `meta.properties`. Raises `DirectoryError` when the directory belongs to someone already.
+        """`claim` the directory, and write that down."""
+        self.claim(meta)
+        self.store_claim()
 
-        One that Jafka's own server left is taken over.
+    def claim(self, meta: MetaProperties) -> None:
+        """Take `meta` for the identity of a new directory, of which the disk hears with `store_claim`.
+
+        One that Jafka's own server left is taken over. Raises `DirectoryError` when it belongs to someone already.
         """
         if self.meta is not None:
             raise DirectoryError(f"{self.path} is formatted already")
@@ -110,18 +117,28 @@ class LogDirectory:
                 f"{self.path} holds partitions, but its {META_PROPERTIES} is gone; restore it (node.id, cluster.id, "
                 "directory.id, version=1), or begin with an empty directory"
             )
-        self._filesystem.replace(self._file(META_PROPERTIES), format_meta_properties(meta).encode())
         self.meta = meta
+        self._is_stored = False
 
-    def take_clean_shutdown(self) -> bool:
-        """Read and remove the clean-shutdown file; True when it was there."""
+    def store_claim(self) -> None:
+        """Write `meta.properties` where that is new. Raises `OSError`."""
+        if self.meta is not None and not self._is_stored:
+            self._filesystem.replace(self._file(META_PROPERTIES), format_meta_properties(self.meta).encode())
+            self._is_stored = True
+
+    def read_clean_shutdown(self) -> bool:
+        """Read the clean-shutdown file; True when it is there."""
         path = self._file(CLEAN_SHUTDOWN)
         self.was_clean = self._filesystem.exists(path)
         if self.was_clean:
             self.broker_epoch = parse_clean_shutdown(self._filesystem.read(path))
-            self._filesystem.remove(path)
-            self._filesystem.sync_directory(self.path)
         return self.was_clean
+
+    def remove_clean_shutdown(self) -> None:
+        """Remove the clean-shutdown file that was read: from now on the directory changes."""
+        if self.was_clean:
+            self._filesystem.remove(self._file(CLEAN_SHUTDOWN))
+            self._filesystem.sync_directory(self.path)
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """State that everything is on disk. Nothing may be written after it."""

@@ -3,9 +3,9 @@
 Knows the log directories, which partition lies where, and opens logs when they are first touched; an untouched
 partition costs a dictionary entry. Everything else is one call on a `PartitionLog`.
 
-Life: `open` (locks), `find_logs`, `recover` (checks logs that an unclean stop left), `start_housekeeping`, use,
-`prepare_close`, and when idle `close` (flushes, writes checkpoints, and the clean-shutdown files last). All calls come
-from the owner's loop, but for `recover`, during which no other call is made.
+Life: `open` (locks), `find_logs`, `begin` (nothing is changed before), `recover` (checks logs that an unclean stop
+left), `start_housekeeping`, use, `prepare_close`, and when idle `close` (flushes, writes checkpoints, and the
+clean-shutdown files last). All calls come from the owner's loop, but for `recover`, during which no other call is made.
 """
 
 from __future__ import annotations
@@ -198,20 +198,39 @@ class LogManager:
         self.directories = self.every_directory[: len(set(self._directory_paths))]
 
     def load(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
-        """All steps of a start at once: `find_logs`, `settle_deleted` and `recover`."""
+        """All steps of a start at once: `find_logs`, `begin`, `settle_deleted` and `recover`."""
         self.find_logs()
+        self.begin()
         self.settle_deleted()
         self.recover(config_for)
 
     def find_logs(self) -> None:
-        """Find the partitions; none is opened. Raises `DirectoryError` and `CorruptCheckpoint`."""
+        """Find the partitions; none is opened, and nothing changed. Raises `DirectoryError`, `CorruptCheckpoint`."""
         for directory in self.every_directory:
-            directory.take_clean_shutdown()
-        try:
-            self._futures = settle_futures(self._host.filesystem, self.directories)
-        except OSError as error:
-            raise DirectoryError(f"logs that were moving cannot be looked at: {error}") from error
+            directory.read_clean_shutdown()
+        self._find_places()
+
+    def begin(self) -> None:
+        """Take the directories over: what was found is good, and from now on they are changed. Raises as `find_logs`.
+
+        That an earlier broker stopped cleanly is true no more, and logs that were moving get their places.
+        """
+        for directory in self.every_directory:
+            directory.store_claim()
+            directory.remove_clean_shutdown()
+        if any(directory.futures() for directory in self.directories):
+            try:
+                self._futures = settle_futures(self._host.filesystem, self.directories)
+            except OSError as error:
+                raise DirectoryError(f"logs that were moving cannot be looked at: {error}") from error
+            self._find_places()
+        for directory in {place.directory for place in self._places.values() if place.is_from_jafka}:
+            directory.forget_jafka_shutdown()
+
+    def _find_places(self) -> None:
+        self._places.clear()
         for directory in self.directories:
+            directory.partition_count = 0
             for partition, place in PlaceFinder(self._host.filesystem, directory, self._default_config).find_all():
                 self._add_place(partition, place)
 

@@ -14,27 +14,29 @@ Invariants:
 5. After an unclean stop only what was never acknowledged is cut: what lies above `metadata_recovery_point`, or, where
    that is not known (Kafka wrote last), a torn last write. Any other damage is refused. Other partitions lose records
    by it; here whole topics would be gone, and their files stray.
-6. What was found about the quorum's voters is carried byte for byte into the snapshots that we write.
+6. `check` and `load` change nothing: what they refuse stays as it is.
+7. What was found about the quorum's voters is carried byte for byte into the snapshots that we write.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.clock import Clock
 from ottla.config.log_config import LogConfig
-from ottla.engine import ReadLimit, Shard, StateBatch, StateRecord, Ticket
-from ottla.errors import KafkaError, KafkaStorageError
+from ottla.engine import Shard, StateBatch, StateRecord, Ticket
+from ottla.errors import KafkaStorageError
 from ottla.model import METADATA_TOPIC, AppendOrigin, TopicPartition
-from ottla.records.batch import HEADER_BYTES, RecordBatch, next_batch_size
+from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
 from ottla.storage.directory import DirectoryError, LogDirectory
 from ottla.storage.files import FileSystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_recovery_point import MetadataRecoveryPoint, RecoveryPoint
+from ottla.storage.metadata_segments import Damage, MetadataSegments
 from ottla.storage.metadata_snapshots import (
     KRAFT_VERSION,
     KRAFT_VOTERS,
@@ -42,19 +44,15 @@ from ottla.storage.metadata_snapshots import (
     ControlBodies,
     MetadataSnapshots,
     SnapshotId,
-    check_batches,
     control_batch,
 )
 from ottla.storage.quorum_state import FILE_NAME, QuorumState, read_quorum_state, write_quorum_state
-from ottla.storage.segment import LOG_SUFFIX
 from ottla.storage.sweeper import segment_paths
 
 _log = logging.getLogger(__name__)
 
 METADATA_SHARD: Final = Shard(METADATA_TOPIC, 0)
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
-
-_READ_BYTES: Final = 1 << 20
 
 
 def metadata_log_config(
@@ -87,21 +85,28 @@ def find_metadata_directory(
 
 
 class MetadataLog:
-    """The local state store of the metadata shard: `format` when it is new, `open`, `load`, `become_leader`, append."""
+    """The local state store of the metadata shard.
+
+    `format` it when it is new, `check`, `load`, `open`, `become_leader`, append.
+    """
 
     __slots__ = (
         "_clock",
         "_control",
-        "_directory",
+        "_damage",
         "_filesystem",
+        "_is_checked",
         "_last_timestamp_ms",
         "_leader_epoch",
+        "_loaded_end",
         "_manager",
         "_node_id",
         "_opened",
         "_path",
         "_recovery_point",
+        "_segments",
         "_snapshots",
+        "directory",
         "record_bytes_since_snapshot",
     )
 
@@ -117,7 +122,7 @@ class MetadataLog:
     ) -> None:
         """`control` is what control records say in this run. The manager must have loaded its directories."""
         self._manager = manager
-        self._directory = directory
+        self.directory = directory
         self._filesystem = filesystem
         self._clock = clock
         self._node_id = node_id
@@ -125,6 +130,12 @@ class MetadataLog:
         self._path = directory.partition_path(METADATA_PARTITION)
         self._snapshots = MetadataSnapshots(filesystem, self._path, control)
         self._recovery_point = MetadataRecoveryPoint(filesystem, self._path)
+        self._segments = MetadataSegments(filesystem, self._path)
+        self._damage: Damage | None = None
+        """Where the log ends that `open` will make of the files, if that is before their end."""
+        self._is_checked = False
+        self._loaded_end: int | None = None
+        """Offset behind the last record that was loaded."""
         self._opened: PartitionLog | None = None
         self._last_timestamp_ms = -1
         self._leader_epoch = 0
@@ -161,7 +172,7 @@ class MetadataLog:
         return (
             bool(self._snapshots.find_all())
             or self._filesystem.exists(self._quorum_state_path)
-            or any(self._filesystem.size(f"{self._path}/{name}") for name in self._segment_names())
+            or self._segments.size_bytes > 0
         )
 
     @property
@@ -186,17 +197,35 @@ class MetadataLog:
         now_ms = self._clock.wall_ms()
         self._snapshots.write(SnapshotId(0, 0), records, contained_ms=now_ms, now_ms=now_ms)
 
+    def check(self) -> None:
+        """Find out whether the log can be opened and loaded. Nothing is changed.
+
+        Raises `KafkaStorageError` where it is damaged, `DirectoryError` where it is gone and partitions are there,
+        `CorruptQuorumState`.
+        """
+        read_quorum_state(self._filesystem, self._quorum_state_path)
+        if not self.directory.was_clean:
+            self._check_damage()
+        if not self._snapshots.find_all() and not self._segments.size_bytes:
+            self._check_no_partitions()
+        self._is_checked = True
+
     def open(self, config: LogConfig) -> None:
         """Open the log, making an empty one where there is none.
 
-        Raises `KafkaStorageError` where it is damaged, `DirectoryError` where it is gone and partitions are there.
+        Raises as `check` does.
         """
+        if not self._is_checked:
+            self.check()
         self._snapshots.remove_unfinished()
-        if not self._directory.was_clean:
-            self._check_damage()
         snapshots = self._snapshots.find_all()
         start = snapshots[-1].end_offset if snapshots else 0
-        self._opened = self._manager.open_metadata_log(self._directory, config, start)
+        self._opened = self._manager.open_metadata_log(self.directory, config, start)
+        self._damage = None  # it was cut off
+        if self._loaded_end not in (None, self.next_offset):
+            raise KafkaStorageError(
+                f"{self._path} ends at offset {self.next_offset}, and what was loaded at {self._loaded_end}"
+            )
         if self.next_offset == 0:
             self._check_no_partitions()
 
@@ -231,26 +260,21 @@ class MetadataLog:
         """Look for damage that the repair of a torn log must not take for its end. Raises `KafkaStorageError`."""
         point = self._find_recovery_point()
         snapshots = self._snapshots.find_all()
-        end = snapshots[-1].end_offset if snapshots else 0
-        damage: str | None = None
-        segments = self._segment_names()
-        for name in segments:
-            data = self._filesystem.read(f"{self._path}/{name}")
-            whole = _whole_batches(data)
-            end = max(end, whole.end_offset)
-            if whole.size_bytes == len(data):
-                continue
-            damage = f"{self._path}/{name} is damaged at byte {whole.size_bytes}"
-            if point is None and (name != segments[-1] or _has_batch_behind(data, whole.size_bytes)):
-                raise KafkaStorageError(f"{damage}, before its end")
-            break
+        good = self._segments.find_good_part()
+        end = max(good.end_offset, snapshots[-1].end_offset if snapshots else 0)
+        found: str | None = None
+        if good.damage is not None:
+            found = f"{self._segments.path(good.damage.base_offset)} is damaged at byte {good.damage.position}"
+            if point is None and good.damage.is_inside:
+                raise KafkaStorageError(f"{found}, before its end")
         if point is not None and end < point.offset:
             raise KafkaStorageError(
-                f"{damage or self._path + ' is short'}: it has records up to offset {end}, and those up to "
+                f"{found or self._path + ' is short'}: it has records up to offset {end}, and those up to "
                 f"{point.offset} were on disk; restore them"
             )
-        if damage is not None:
-            _log.warning("%s: offset %d and what follows goes, of which nothing was acknowledged", damage, end)
+        if found is not None:
+            _log.warning("%s: offset %d and what follows goes, of which nothing was acknowledged", found, end)
+        self._damage = good.damage
 
     def _find_recovery_point(self) -> RecoveryPoint | None:
         """Return up to where the log was on disk, None where another broker has written since that was noted."""
@@ -258,44 +282,32 @@ class MetadataLog:
         state = read_quorum_state(self._filesystem, self._quorum_state_path)
         return point if point is not None and state is not None and state.leader_epoch == point.leader_epoch else None
 
-    def _segment_names(self) -> list[str]:
-        names = self._filesystem.list(self._path) if self._filesystem.exists(self._path) else []
-        return sorted(name for name in names if name.endswith(LOG_SUFFIX))
-
     # -- the state store ------------------------------------------------------------------------------------------
 
     def load(self, shard: Shard) -> Iterator[StateBatch]:
-        """Yield the newest snapshot and everything after it. Raises `KafkaStorageError` for a missing or bad part."""
+        """Yield the newest snapshot and everything after it, from the files: the log need not be open.
+
+        Raises `KafkaStorageError` for a missing or bad part.
+        """
         _check_shard(shard)
         snapshots = self._snapshots.find_all()
         start = 0
         if snapshots:
             start = snapshots[-1].end_offset
             yield from self._state_batches(self._snapshots.read(snapshots[-1]))
-        if start < self._log.log_start_offset:
-            raise KafkaStorageError(
-                f"{self._path}: the log starts at offset {self._log.log_start_offset}, and what was before is gone"
-            )
+        first = next(iter(self._segments.base_offsets()), start)
+        if start < first:
+            raise KafkaStorageError(f"{self._path}: the log starts at offset {first}, and what was before is gone")
         yield from self._load_log(start)
 
     def _load_log(self, offset: int) -> Iterator[StateBatch]:
         self.record_bytes_since_snapshot = 0
-        while offset < self.next_offset:
-            limit = ReadLimit(_READ_BYTES, self.next_offset, at_least_one_batch=True)
-            data = b""
-            for span in self._log.read(offset, limit).spans:
-                if isinstance(span, bytes | memoryview):
-                    data += span
-                else:
-                    data += span.read()
-                    span.release()
-            batches = check_batches(data, f"{self._path}, from offset {offset},")
-            if not batches:
-                raise KafkaStorageError(f"{self._path}: nothing can be read at offset {offset}")
-            self.record_bytes_since_snapshot += len(data)
+        self._loaded_end = offset
+        for batches in self._segments.read(offset, self._damage):
+            self.record_bytes_since_snapshot += sum(batch.size_in_bytes for batch in batches)
             self._last_timestamp_ms = batches[-1].max_timestamp
             self._leader_epoch = max(self._leader_epoch, batches[-1].partition_leader_epoch)
-            offset = batches[-1].next_offset
+            self._loaded_end = batches[-1].next_offset
             yield from self._state_batches(batches)
 
     def _state_batches(self, batches: Iterable[RecordBatch]) -> Iterator[StateBatch]:
@@ -374,40 +386,3 @@ class MetadataLog:
 def _check_shard(shard: Shard) -> None:
     if shard != METADATA_SHARD:
         raise ValueError(f"the metadata log does not hold {shard}")
-
-
-class _Whole(NamedTuple):
-    """The good batches at the start of a segment; `end_offset` is 0 where there are none."""
-
-    size_bytes: int
-    end_offset: int
-
-
-def _whole_batches(data: bytes) -> _Whole:
-    """Return how much of a segment is good batches, one after the other from its start."""
-    view = memoryview(data)
-    position = end_offset = 0
-    try:
-        while (size := int(next_batch_size(view, position))) > 0:
-            batch = RecordBatch(view[position : position + size])
-            if not batch.is_crc_valid():
-                break
-            position += size
-            end_offset = int(batch.next_offset)
-    except KafkaError:
-        pass  # no batch can start like that, so the good part ends here
-    return _Whole(position, end_offset)
-
-
-def _has_batch_behind(data: bytes, damage: int) -> bool:
-    """Say whether a good batch stands anywhere behind a damaged place: then it was no torn end."""
-    view = memoryview(data)
-    return any(_is_batch(view, position) for position in range(damage + 1, len(data) - HEADER_BYTES + 1))
-
-
-def _is_batch(view: memoryview, position: int) -> bool:
-    try:
-        size = int(next_batch_size(view, position))
-        return size >= HEADER_BYTES and RecordBatch(view[position : position + size]).is_crc_valid()
-    except KafkaError:
-        return False

@@ -48,7 +48,6 @@ class PlaceFinder:
         if place.topic_id == ZERO_TOPIC_ID and directory.is_from_jafka(str(partition)):
             place.config = replace(self._config, ottla_format=JAFKA_FORMAT)
             place.is_clean, place.is_from_jafka = False, True
-            directory.forget_jafka_shutdown()
         return place
 
     def _read_topic_id(self, partition: TopicPartition) -> TopicId:
