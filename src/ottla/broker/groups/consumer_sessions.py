@@ -97,10 +97,12 @@ class ConsumerProtocol:
         return group if isinstance(group, ConsumerGroup) else None
 
     def get(self, group_id: str) -> ConsumerGroup:
-        """Raises `GroupIdNotFound`, also where the group is one of another kind."""
-        group = self.find(group_id)
+        """Raises `GroupIdNotFound`, also where the group is one of another kind; Kafka's tools show its words."""
+        group = self._shard.groups.get(group_id)
         if group is None:
-            raise GroupIdNotFound(f"there is no consumer group {group_id}")
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        if not isinstance(group, ConsumerGroup):
+            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return group
 
     def circumstances(self, group_id: str) -> Circumstances:

@@ -154,7 +154,7 @@ class GroupCoordinator:
     def _get(self, group_id: str) -> Group:
         group = self.find(group_id)
         if group is None:
-            raise GroupIdNotFound(f"there is no group {group_id}")
+            raise GroupIdNotFound(f"Group {group_id} not found.")
         return group
 
     def groups(self) -> Iterator[Group]:
