@@ -118,7 +118,7 @@ def normal(line: str) -> str:
 
 
 VARYING: Final = (
-    (re.compile(r"(?:127\.0\.0\.1|localhost):\d+"), SHOWN_ADDRESS),
+    (re.compile(r"(?:127\.0\.0\.1|localhost|\[::\]):\d+"), SHOWN_ADDRESS),
     (re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+Z?"), "TIME"),
     (re.compile(r"\b1[6-9]\d{11}\b"), "TIME"),
