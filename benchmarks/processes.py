@@ -6,6 +6,7 @@ What is measured is the process and its children, so that a launcher script does
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -19,12 +20,14 @@ TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 STOP_TIMEOUT_S: Final = 20.0
 
 
+PORTS: Final = range(20_000, 32_000)
+"""Below those that systems give to outgoing connections: one of these could have the port before the server does."""
+
+
 def find_free_port(count: int = 1) -> int:
-    """Return the first of `count` neighbouring loopback ports that nobody listens on now."""
+    """Return the first of `count` neighbouring loopback ports that nobody has now."""
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            first: int = probe.getsockname()[1]
+        first = random.choice(PORTS)
         if all(_is_free(port) for port in range(first, first + count)):
             return first
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from pathlib import Path
 
+from benchmarks.processes import find_free_port
 from ottla.config.broker_config import BrokerConfig
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.process import KILL, SECONDS, command, refused, started
@@ -35,9 +35,7 @@ def test_a_port_that_answers_serves(tmp_path: Path) -> None:
     """KAFKA-14658: whoever connects in a loop from the start on is served by the first connection that stands."""
 
     async def main() -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        address = f"127.0.0.1:{find_free_port()}"
 
         async def use_first_connection() -> None:
             while True:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.processes import find_free_port
 from ottla.config.properties import decode_properties
 from ottla.records.builder import BatchBuilder
 from ottla.testing.cluster import broker_in_thread
@@ -348,9 +349,7 @@ def test_partitions_whose_metadata_log_is_gone_are_not_forgotten(tmp_path: Path,
 
 def test_the_program_starts_stops_and_starts_again_at_the_same_address(tmp_path: Path) -> None:
     """It is started with the path of `server.properties` and nothing else, in whatever directory."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_free_port()
     properties = lay_down(tmp_path, [MANGO], listen=f"127.0.0.1:{port}")
     for _ in range(2):
         program = subprocess.Popen(

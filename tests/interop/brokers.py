@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Final, Protocol
 
+from benchmarks.processes import find_free_port
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 KAFKA_HOME: Final = Path(os.environ.get("KAFKA_HOME", ROOT / ".cache/kafka-4.4.0"))
 OTTLA: Final = Path(os.environ.get("OTTLA", Path(sys.executable).with_name("ottla")))
@@ -43,16 +45,6 @@ class Broker(Protocol):
 
     def kill(self) -> None:
         """End it as a crash would (SIGKILL); `start` brings it back on the same data."""
-
-
-def find_free_port(count: int = 1) -> int:
-    """Return the first of `count` neighbouring ports that were free a moment ago."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-        if all(not is_open("127.0.0.1", port + i) for i in range(count)):
-            return port
 
 
 def is_open(host: str, port: int) -> bool:

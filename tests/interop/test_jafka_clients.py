@@ -19,7 +19,8 @@ from typing import Final
 import pytest
 from kafka import KafkaConsumer
 
-from tests.interop.brokers import ROOT, BrokerProcess, OttlaBroker, find_free_port, is_open
+from benchmarks.processes import find_free_port
+from tests.interop.brokers import ROOT, BrokerProcess, OttlaBroker, is_open
 from tests.interop.clients.client import run
 
 PROZESS: Final = Path(os.environ.get("PROZESS", ROOT / ".cache/interop/prozess"))

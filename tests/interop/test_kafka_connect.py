@@ -18,7 +18,8 @@ from typing import Final
 
 import pytest
 
-from tests.interop.brokers import ROOT, Broker, find_free_port
+from benchmarks.processes import find_free_port
+from tests.interop.brokers import ROOT, Broker
 from tests.interop.clients.jvm import JavaProcess
 
 LIBRARIES: Final = Path(os.environ.get("CONNECT", ROOT / ".cache/interop/connect")) / "lib/*"

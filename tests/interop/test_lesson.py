@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from benchmarks.processes import find_free_port
 from ottla.client.lite import LiteClient
 from ottla.commitlog import CommitLog
-from tests.interop.brokers import ROOT, OttlaBroker, find_free_port
+from tests.interop.brokers import ROOT, OttlaBroker
 from tests.interop.clients.client import run
 
 LESSON: Final = os.environ.get("LESSON", str(ROOT / ".cache/interop/lesson"))

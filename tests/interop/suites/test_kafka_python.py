@@ -15,7 +15,8 @@ from typing import Final
 
 import pytest
 
-from tests.interop.brokers import KAFKA_HOME, ROOT, Broker, OttlaBroker, find_free_port, make_broker
+from benchmarks.processes import find_free_port
+from tests.interop.brokers import KAFKA_HOME, ROOT, Broker, OttlaBroker, make_broker
 from tests.interop.suites.outcomes import FOLDER, Outcome, check_as_recorded, lacking, passed_or
 
 SUITE: Final = Path(os.environ.get("KAFKA_PYTHON", ROOT / ".cache/interop/kafka-python/kafka_python-3.0.12"))
