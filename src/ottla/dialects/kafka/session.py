@@ -26,12 +26,12 @@ from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import DecodeError, Message, decode
 from ottla.protocol.connection import FrameReader, InvalidFrame
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response_frame
+from ottla.protocol.one_batch import PRODUCE
 
 HELD_BYTES: Final = 64 * 1024
 IN_PROGRESS_AT_MOST: Final = 1000
 """Produce requests that wait for durability; a client that sends more is not read from until some are answered."""
 FLUSH_PARTS: Final = 16
-_PRODUCE: Final = 0
 
 _log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class KafkaSession:
             self._carrier.pause_reading()
 
     def _handle(self, frame: memoryview) -> None:
-        if not self._slots and len(frame) > 1 and frame[1] == _PRODUCE:
+        if not self._slots and len(frame) > 1 and frame[1] == PRODUCE:
             said = answer_one_batch(frame, self._context)
             if said is not None:
                 self._out.append(said)
