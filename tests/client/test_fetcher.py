@@ -314,17 +314,18 @@ def test_what_is_not_drained_is_read_before_the_new_leader_is_asked() -> None:
 # ---- followers
 
 
+def go_to_the_follower(broker: ScriptedBroker, request: FetchRequest) -> Message:
+    answer = broker.usual(request)
+    assert isinstance(answer, FetchResponse)
+    answer.responses[0].partitions[0].records = b""
+    answer.responses[0].partitions[0].preferred_read_replica = 2
+    return answer
+
+
 def test_the_follower_that_a_leader_names_is_read_until_it_fails() -> None:
     """KIP-392: with a rack, a leader may answer nothing but where to read."""
     cluster = filled()
     cluster.followed_by[2].add(0)
-
-    def go_to_the_follower(broker: ScriptedBroker, request: FetchRequest) -> Message:
-        answer = broker.usual(request)
-        assert isinstance(answer, FetchResponse)
-        answer.responses[0].partitions[0].records = b""
-        answer.responses[0].partitions[0].preferred_read_replica = 2
-        return answer
 
     async def work() -> None:
         async with a_consumer(client_rack="here") as consumer:
@@ -343,13 +344,6 @@ def test_the_follower_that_a_leader_names_is_read_until_it_fails() -> None:
 def test_a_follower_that_lags_does_not_reset_the_position() -> None:
     cluster = filled()
     cluster.followed_by[2].add(0)
-
-    def go_to_the_follower(broker: ScriptedBroker, request: FetchRequest) -> Message:
-        answer = broker.usual(request)
-        assert isinstance(answer, FetchResponse)
-        answer.responses[0].partitions[0].records = b""
-        answer.responses[0].partitions[0].preferred_read_replica = 2
-        return answer
 
     async def work() -> None:
         async with a_consumer() as consumer:
