@@ -203,6 +203,33 @@ def test_what_was_fetched_comes_before_what_is_missing(reset: str) -> None:
     cluster.run(work)
 
 
+# ---- logs with damage
+
+
+def test_a_batch_whose_offset_went_back_does_not_take_the_position_along() -> None:
+    """No checksum covers a base offset: what stands before it would come again, and for ever where it is the last."""
+    cluster = ScriptedCluster()
+    for value in (b"a", b"b", b"damaged", b"behind"):
+        cluster.fill(0, value)
+    log = cluster.logs[0]
+    behind = log.batches.pop()
+    log.batches[2] = bytes(8) + log.batches[2][8:]
+
+    def once(broker: ScriptedBroker, request: FetchRequest) -> Message:
+        answer = broker.usual(request)
+        log.batches.append(behind)
+        return answer
+
+    cluster.reply(ApiKey.FETCH, once)
+
+    async def work() -> None:
+        async with a_consumer() as consumer:
+            await consumer.assign([T0])
+            assert await values(consumer, 3) == [b"a", b"b", b"behind"]
+
+    cluster.run(work)
+
+
 # ---- logs that were cut off
 
 

@@ -79,17 +79,67 @@ def test_indexes_that_are_made_anew_are_on_disk_before_they_count(tmp_path: Path
     assert index.name in files.synced
 
 
-def test_a_last_batch_whose_offset_went_back_does_not_end_the_start(tmp_path: Path) -> None:
-    """A power cut may leave zeros where the offset was, which no checksum covers."""
-    config = LogConfig(index_interval_bytes=1)
-    log = open_log(tmp_path, config)
-    for number in range(6):
-        log.append(make_batch(timestamp_ms=1_750_000_000_000 + number), 0)
-    position = log.active.size_bytes
-    log.append(make_batch(timestamp_ms=1_750_000_001_000), 0)
-    log.close()
-    path = tmp_path / f"{0:020d}.log"
+def set_base_offset(path: Path, number: int, base_offset: int) -> None:
+    """Change the base offset of a batch, which no checksum covers."""
     data = bytearray(path.read_bytes())
-    data[position : position + 8] = bytes(8)
+    position = 0
+    for _ in range(number):
+        position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+    data[position : position + 8] = base_offset.to_bytes(8, "big")
     path.write_bytes(data)
-    assert open_log(tmp_path, config, point=UNCLEAN).log_end_offset == 6
+
+
+def write_log(directory: Path, config: LogConfig, count: int) -> None:
+    log = open_log(directory, config)
+    for number in range(count):
+        log.append(make_batch(timestamp_ms=1_750_000_000_000 + number), 0)
+    log.close()
+
+
+@pytest.mark.parametrize("interval_bytes", [1, 4096])
+@pytest.mark.parametrize("number", [6, 3], ids=["the last", "one in the middle"])
+def test_a_batch_whose_offset_went_back_is_cut_off(
+    tmp_path: Path, number: int, interval_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A power cut may leave zeros where the offset was. A reader of such a batch would go on at 1, for ever."""
+    config = LogConfig(index_interval_bytes=interval_bytes)
+    write_log(tmp_path, config, 7)
+    set_base_offset(tmp_path / f"{0:020d}.log", number, 0)
+    log = open_log(tmp_path, config, point=UNCLEAN)
+    assert log.log_end_offset == number
+    assert log.cut_bytes > 0
+    assert "begins at 0, and" in caplog.text
+    log.append(make_batch(), 0)
+    assert log.log_end_offset == number + 1
+
+
+def test_a_batch_that_was_known_to_be_on_the_disk_is_kept_as_kafka_does(tmp_path: Path) -> None:
+    config = LogConfig()
+    write_log(tmp_path, config, 7)
+    set_base_offset(tmp_path / f"{0:020d}.log", 3, 0)
+    log = open_log(tmp_path, config, point=UNCLEAN._replace(recovery_point=7))
+    assert (log.log_end_offset, log.cut_bytes) == (7, 0)
+
+
+def test_a_batch_that_reaches_into_the_next_segment_is_cut_off(tmp_path: Path) -> None:
+    """Offsets of two segments would overlap, and what the second one holds could be read at two places."""
+    config = LogConfig(internal_segment_bytes=200)
+    write_log(tmp_path, config, 6)
+    first, second = sorted(tmp_path.glob("*.log"))[:2]
+    last = int(second.stem) - 1
+    set_base_offset(first, last, int(second.stem))
+    assert open_log(tmp_path, config, point=UNCLEAN).log_end_offset == last
+
+
+def test_an_index_is_made_anew_of_a_log_whose_offsets_go_back(tmp_path: Path) -> None:
+    """Nothing is checked after a clean stop, and what lies behind such a batch can still be read."""
+    config = LogConfig(index_interval_bytes=1, internal_segment_bytes=900)
+    write_log(tmp_path, config, 24)
+    first = min(tmp_path.glob("*.log"))
+    set_base_offset(first, 3, 0)
+    first.with_suffix(".index").unlink()
+    log = open_log(tmp_path, config)
+    assert log.log_end_offset == 24
+    found = log.segments[0].locate(5)
+    assert found is not None
+    assert found.base_offset == 5

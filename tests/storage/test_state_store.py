@@ -64,3 +64,21 @@ def test_empty_shard_loads_nothing(tmp_path: Path) -> None:
     logs = start_manager(tmp_path)
     logs.create(PARTITION, TOPIC_ID, LogConfig())
     assert list(LocalStateStore(logs, ManualClock()).load(SHARD)) == []
+
+
+def test_a_load_ends_where_the_offset_of_a_batch_went_back(tmp_path: Path) -> None:
+    """What is damaged after a clean stop is not looked for; a start that read the same batches for ever would hang."""
+    logs = start_manager(tmp_path)
+    logs.create(PARTITION, TOPIC_ID, LogConfig(index_interval_bytes=1))
+    store = LocalStateStore(logs, ManualClock())
+    for number in range(4):
+        store.append(SHARD, [StateRecord(b"k%d" % number, b"v")], epoch=0)
+    path = tmp_path / f"{PARTITION}" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    size = 12 + int.from_bytes(data[8:12], "big")
+    data[3 * size : 3 * size + 8] = bytes(8)
+    path.write_bytes(data)
+
+    batches = [batch for batch, _ in zip(store.load(SHARD), range(9), strict=False)]
+
+    assert [batch.records[0].key for batch in batches] == [b"k0", b"k1", b"k2", b"k3"]

@@ -425,7 +425,7 @@ class Fetcher:
             aborted = Aborted([(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()])
         fetched = FetchedPartition(state, batches, aborted=aborted, check_crcs=self._settings.check_crcs)
         state.buffered_bytes += sum(batch.size_in_bytes for batch in batches)
-        state.fetch_offset = max(state.fetch_offset, batches[-1].next_offset)
+        state.fetch_offset = max(state.fetch_offset, *(batch.next_offset for batch in batches))
         self._arrived.append(fetched)
         self._has_news.set()
 

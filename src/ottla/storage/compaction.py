@@ -162,7 +162,7 @@ class Compaction:
             for record in outlines(batch, data, position):
                 if record.key is not None and record.offset >= start:
                     self.offsets.put(record.key, record.offset)
-        self.offsets.latest_offset = batch.last_offset
+        self.offsets.latest_offset = max(self.offsets.latest_offset, batch.last_offset)
 
     # ---- rewriting
 

@@ -59,6 +59,7 @@ _log = logging.getLogger(__name__)
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _NEVER_MS: Final = 2**63 - 1
+_NEVER: Final = 2**63 - 1
 
 
 class LoadPoint(NamedTuple):
@@ -67,6 +68,16 @@ class LoadPoint(NamedTuple):
     is_clean: bool
     recovery_point: int
     log_start_offset: int
+
+
+class OffsetBounds(NamedTuple):
+    """Offsets of batches below `trusted` are believed; behind it they rise, up to the `following` segment's base."""
+
+    trusted: int
+    following: int
+
+
+_ANY_OFFSETS: Final = OffsetBounds(_NEVER, _NEVER)
 
 
 def load_log(
@@ -237,7 +248,7 @@ class _Loader:
         segment.load_indexes()
         entry = segment.offset_index.lookup(segment.offset_index.last_offset)
         for span in segment.batches_from(entry.position):
-            segment.next_offset = span.last_offset + 1
+            segment.next_offset = max(segment.next_offset, span.last_offset + 1)
         first = next(segment.batches_from(0), None)
         if first is not None:
             segment.rolling_timestamp_ms = first.max_timestamp_ms
@@ -331,7 +342,9 @@ class _Loader:
         checked = self._segments[slot:]
         known_epochs = self._epochs.entries
         for place, segment in enumerate(checked):
-            removed = recover_segment(segment, self._producers, self._epochs)
+            following = checked[place + 1].base_offset if place + 1 < len(checked) else _NEVER
+            trusted = OffsetBounds(recovery_point, following)
+            removed = recover_segment(segment, self._producers, self._epochs, trusted)
             if removed:
                 dropped = self._segments[slot + place + 1 :]
                 self._cut_bytes = removed + sum(later.size_bytes for later in dropped)
@@ -400,7 +413,9 @@ def _rise_above_index(segment: Segment) -> int:
     return segment.next_offset
 
 
-def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderEpochs) -> int:
+def recover_segment(
+    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, bounds: OffsetBounds = _ANY_OFFSETS
+) -> int:
     """Check every batch of a segment, index it anew, and cut it off at the first bad one.
 
     Learns producers, transactions and leader epochs on the way. Returns how many bytes were cut off.
@@ -411,6 +426,7 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
     segment.txn_index.clear()
     try:
         for span in walk_batches(file, 0, size_bytes):
+            _check_order(segment, span, bounds)
             batch = _check_batch(segment, span, file.pread(span.size_bytes, span.position))
             if batch is not None:
                 if batch.partition_leader_epoch > epochs.latest_epoch:
@@ -427,6 +443,21 @@ def recover_segment(segment: Segment, producers: ProducerStates, epochs: LeaderE
     if removed:
         file.truncate(segment.size_bytes)
     return removed
+
+
+def _check_order(segment: Segment, span: BatchSpan, bounds: OffsetBounds) -> None:
+    """Raise `InvalidRecord` for a batch that does not follow the one before it, in what may not have been on disk.
+
+    Readers of such a batch would go on where they had been, for ever.
+    """
+    if segment.next_offset < bounds.trusted:
+        return
+    if span.base_offset < segment.next_offset:
+        raise InvalidRecord(
+            f"the batch at position {span.position} begins at {span.base_offset}, and {segment.next_offset} comes next"
+        )
+    if span.last_offset >= bounds.following:
+        raise InvalidRecord(f"the batch at position {span.position} reaches into segment {bounds.following}")
 
 
 def _check_batch(segment: Segment, span: BatchSpan, data: bytes) -> RecordBatch | None:

@@ -44,7 +44,7 @@ class LocalStateStore:
             result = self._logs.read(partition, offset, ReadLimit(LOAD_BYTES, end, at_least_one_batch=True))
             next_offset = offset
             for batch in split_any(_take_bytes(result)):
-                next_offset = batch.next_offset
+                next_offset = max(next_offset, batch.next_offset)
                 if isinstance(batch, RecordBatch) and batch.is_control:
                     marker = marker_of(batch)
                     if marker is not None:

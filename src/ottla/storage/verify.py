@@ -106,7 +106,7 @@ def _check_batch(file: File, span: BatchSpan, next_offset: int, following: int) 
     batch = RecordBatch(data) if span.magic >= CURRENT_MAGIC else LegacyBatch(data)
     if not batch.is_crc_valid():
         raise CorruptMessage(f"the batch of offset {span.base_offset} fails its checksum")
-    if span.last_offset < next_offset or span.last_offset >= following:
+    if span.base_offset < next_offset or span.last_offset >= following:
         raise CorruptMessage(f"the batch of offset {span.base_offset} is out of order")
 
 
