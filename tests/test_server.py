@@ -125,6 +125,8 @@ def test_a_snapshot_is_written_by_age(tmp_path: Path) -> None:
 def test_of_two_that_bind_one_port_at_once_the_second_to_listen_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It has begun with its directory by then, and leaves it as after a clean stop."""
+
     async def refuse(_: Listener) -> None:
         raise OSError(errno.EADDRINUSE, "Address already in use")
 
@@ -132,6 +134,7 @@ def test_of_two_that_bind_one_port_at_once_the_second_to_listen_says_so(
         with pytest.raises(StartError, match=r"cannot listen at 127\.0\.0\.1:\d+: the port is in use; --listen"):
             async with running_broker({"log.dirs": str(tmp_path)}):
                 pass
+        assert (tmp_path / ".kafka_cleanshutdown").exists()
         monkeypatch.undo()
         async with running_broker({"log.dirs": str(tmp_path)}):
             """Nothing was left locked."""

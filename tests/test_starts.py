@@ -11,6 +11,7 @@ import asyncio
 import gzip
 import json
 import shutil
+import socket
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -299,6 +300,18 @@ def test_start(start: Start, plain: Path, tmp_path: Path) -> None:
             facts["high_watermark"],
             facts["records_read"],
         )
+
+
+def test_a_start_that_finds_its_port_in_use_changes_nothing(plain: Path, tmp_path: Path) -> None:
+    """Least of all the clean-shutdown file, without which the next start reads through all logs."""
+    shutil.copytree(plain, tmp_path / "kafka-logs")
+    before = files_of(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listeners = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
+        outcome = asyncio.run(start_on(str(tmp_path / "kafka-logs"), {"listeners": listeners}))
+    assert outcome.refusal is not None
+    assert "in use" in outcome.refusal
+    assert files_of(tmp_path) == before
 
 
 REFUSED_RECORDS = {

@@ -1,8 +1,8 @@
 """The composition root: from a configuration to a broker that serves, and back to files that can be trusted.
 
-Knows every room and has no logic of its own. Start: directories (locked, looked at), metadata (loaded, replayed;
-whoever is refused so far finds everything as it was), directories (formatted when new, taken over), addresses (bound,
-registered), partitions, and last the first accepted connection. Stop: no new connections, what was asked is answered,
+Knows every room and has no logic of its own. Start: directories (locked, looked at), metadata (loaded, replayed),
+addresses (bound; whoever is refused so far finds everything as it was), directories (formatted when new, taken over),
+partitions, and last the first accepted connection. Stop: no new connections, what was asked is answered,
 everything flushed and checkpointed, and the clean-shutdown files last.
 """
 
@@ -98,6 +98,8 @@ class Server:
         self._membership = LocalMembership(config.node_id, config.rack)
         self._metadata: MetadataController | None = None
         self._broker: Broker | None = None
+        self._is_whole = False
+        """True once all that was found has been taken over and checked, so that a stop can say that it is clean."""
 
     @property
     def broker(self) -> Broker:
@@ -120,10 +122,10 @@ class Server:
             for listener in self.listeners:
                 await self._listen(listener)
         except _REASONS as error:
-            self._give_up()
+            await self._give_up()
             raise StartError(str(error)) from error
         except BaseException:
-            self._give_up()
+            await self._give_up()
             raise
 
     @staticmethod
@@ -143,6 +145,8 @@ class Server:
         self._metadata.load()
         registered = self._metadata.view.broker(self.config.node_id)
         check_known(self._log.directories, registered.log_dirs if registered is not None else ())
+        self._broker = self._new_broker(self._metadata)
+        await self._bind(self._broker)
         self._log.begin()  # whatever is refused was not changed
         if not store.is_formatted:
             self._format_metadata(store)
@@ -152,18 +156,8 @@ class Server:
         self._metadata.begin()
         if self._log.has_unchecked:
             await asyncio.to_thread(self._log.recover, self._log_config)
-        stored = LocalStateStore(self._log, self.clock)
-        self._broker = Broker(
-            log=self._log,
-            state=ReadOnlyStateStore(stored, self._offload) if self._is_read_only else stored,
-            metadata=self._metadata,
-            membership=self._membership,
-            timers=self.timers,
-            clock=self.clock,
-            is_read_only=self._is_read_only,
-        )
+        self._is_whole = True
         self._metadata.settings.watch(self._follow_settings)
-        await self._bind(self._broker)
         self._metadata.register(self._identity(meta, self._advertise()))
         if left := self._log.logs_from_jafka():
             self._take_over(left)
@@ -172,6 +166,18 @@ class Server:
         self._broker.load_groups()
         if not self._is_read_only:  # nothing is compacted, and nothing goes, however old it is
             self._log.start_housekeeping(self.timers, self._metadata.settings.values)
+
+    def _new_broker(self, metadata: MetadataController) -> Broker:
+        stored = LocalStateStore(self._log, self.clock)
+        return Broker(
+            log=self._log,
+            state=ReadOnlyStateStore(stored, self._offload) if self._is_read_only else stored,
+            metadata=metadata,
+            membership=self._membership,
+            timers=self.timers,
+            clock=self.clock,
+            is_read_only=self._is_read_only,
+        )
 
     def _take_over(self, logs: Sequence[TopicPartition]) -> None:
         from ottla.broker.jafka_topics import take_over  # once in a directory's life
@@ -322,8 +328,11 @@ class Server:
         self._log.when_idle(lambda: done.set_result(None))
         await done
 
-    def _give_up(self) -> None:
-        """Let go of what a failed start had opened. Without clean-shutdown files the next start checks the logs."""
+    async def _give_up(self) -> None:
+        """Let go of what a failed start had opened. Directories that were left cleanly, or were checked, stay clean."""
+        if self._is_whole:
+            await self.stop(0)
+            return
         for listener in self.listeners:
             listener.stop_accepting()
         self._release()
