@@ -59,6 +59,7 @@ def lay_down(root: Path, topics: Sequence[TopicFiles] | None, *, listen: str = "
         metadata = directory / "__cluster_metadata-0"
         metadata.mkdir()
         (metadata / LOG_NAME).write_bytes(metadata_log(topics))
+        (metadata / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
         for topic in topics:
             _lay_down_partitions(directory, topic)
     properties = root / "server.properties"
