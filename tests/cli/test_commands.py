@@ -108,18 +108,44 @@ def test_json_lines_make_a_copy(ottla: Ottla) -> None:
     ottla("topics", "create", "source", "copy", "-p", "1")
     ottla("produce", "source", "-k", ":", "-H", "h=1", "-q", stdin=b"a:1\n\xff:\xfe\n")
     lines = ottla("consume", "source", "-u", "end", "-q", "--json").out
-    assert ottla("produce", "copy", "--json", "-q", stdin=lines.encode()) == (0, "", "")
+    assert ottla("produce", "copy", "--input", "json", "-q", stdin=lines.encode()) == (0, "", "")
 
     copied = ottla("consume", "copy", "-u", "end", "-q", "--json").out
     assert copied == lines.replace('"source"', '"copy"')
-    assert ottla("produce", "copy", "--json", stdin=b"[1]\n").code == 1
+    assert ottla("produce", "copy", "--input", "json", stdin=b"[1]\n").code == 1
+
+
+def test_what_was_produced_is_told_as_json(ottla: Ottla) -> None:
+    ottla("topics", "create", "counted", "-p", "2")
+    ottla("produce", "counted", "-p", "1", "-q", stdin=b"before\n")
+    code, out, err = ottla("produce", "counted", "-p", "1", "--json", stdin=b"one\ntwo\nthree\n")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (told["topic"], told["records"], told["failed"], told["error"]) == ("counted", 3, 0, None)
+    (row,) = told["partitions"]
+    assert (row["partition"], row["records"], row["first_offset"], row["last_offset"]) == (1, 3, 1, 3)
+    assert told["bytes"] == row["bytes"] > len("onetwothree")
+
+    told = json.loads(ottla("produce", "counted", "-p", "0", "--acks", "0", "--json", stdin=b"one\n").out)
+    assert (told["partitions"][0]["first_offset"], told["partitions"][0]["records"]) == (None, 1)
+
+
+def test_what_was_not_produced_is_told_as_json_too(ottla: Ottla) -> None:
+    ottla("topics", "create", "small", "-p", "1", "-c", "max.message.bytes=100")
+    code, out, err = ottla("produce", "small", "--json", stdin=b"x" * 200)
+    assert (code, json.loads(out)["error"], json.loads(out)["failed"]) == (1, "MESSAGE_TOO_LARGE", 1)
+    assert err.count("\n") == 1
+
+    code, out, err = ottla("produce", "small", "--json", "-k", ":", stdin=b"a:1\nb\n")
+    assert (code, json.loads(out)["error"]) == (1, "standard input, line 2: there is no key separator in it")
+    assert err == "ottla: standard input, line 2: there is no key separator in it\n"
 
 
 def test_whole_files_and_several_topics(ottla: Ottla, tmp_path_factory: pytest.TempPathFactory) -> None:
     ottla("topics", "create", "blob", "other", "-p", "1")
     file = tmp_path_factory.mktemp("files") / "blob"
     file.write_bytes(b"a\nb\n")
-    ottla("produce", "blob", "--whole", "-q", str(file))
+    ottla("produce", "blob", "--input", "whole", "-q", str(file))
     ottla("produce", "other", "-q", str(file))
 
     assert ottla("consume", "blob", "-u", "end", "-q", "-x").out == "610a620a\n"
@@ -209,6 +235,8 @@ WRONG = [
     ("consume", "t", "--format", "%q"),
     ("consume", "t", "--json", "--keys"),
     ("configs", "get", "broker", "x"),
+    ("produce", "t", "-k", ""),
+    ("produce", "t", "-k", ":", "--input", "json"),
     ("topics", "create", "t", "--partitions", "3000000000"),
     ("topics", "create", "t", "--replication-factor", "99999"),
     ("topics", "grow", "t", "99999999999"),

@@ -6,7 +6,7 @@ The language has kcat's letters, so that habits carry over:
     %k key      %K its size    %s value     %S its size         %h headers (name=value,...)
     %% percent  \\n newline     \\t tab       \\0 zero byte        \\xHH any byte        \\\\ backslash
 
-Sizes are bytes, -1 for null. JSON has the same fields each time, so that `ottla produce --json` takes it back.
+Sizes are bytes, -1 for null. JSON has the same fields each time, so that `ottla produce --input json` takes it back.
 """
 
 from __future__ import annotations

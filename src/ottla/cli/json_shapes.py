@@ -62,6 +62,24 @@ SHAPES: Final[dict[str, Shape]] = {
     "topics grow": OUTCOMES,
     "topics delete": OUTCOMES,
     "topics offsets": [{**PLACE, "beginning_offset": "number?", "end_offset": "number?", "offset_at_time": "number?"}],
+    "produce": {
+        "topic": "text",
+        "records": "number",
+        "failed": "number",
+        "bytes": "number",
+        "seconds": "number",
+        "records_per_second": "number",
+        "partitions": [
+            {
+                "partition": "number",
+                "records": "number",
+                "bytes": "number",
+                "first_offset": "number?",
+                "last_offset": "number?",
+            }
+        ],
+        "error": "text?",
+    },
     "consume": RECORD,
     "groups list": [{"group": "text", "type": "text", "protocol_type": "text", "state": "text"}],
     "groups describe": [

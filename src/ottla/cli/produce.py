@@ -1,4 +1,4 @@
-"""`ottla produce`: lines, files or JSON lines become records; a count and a rate at the end."""
+"""`ottla produce`: lines, files or JSON lines become records; a count and a rate at the end, or all of it as JSON."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from enum import Enum
 from io import RawIOBase
 from typing import BinaryIO, Final
 
 import click
 
 from ottla.cli.formats import bytes_from_json
-from ottla.cli.options import bootstrap_option, cluster_settings, examples, parse_headers, producer_options
-from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, count_text, describe_error, run, say, say_error
+from ottla.cli.options import (
+    bootstrap_option,
+    cluster_settings,
+    examples,
+    json_option,
+    parse_headers,
+    producer_options,
+)
+from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, count_text, describe_error, print_json, run, say, say_error
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.errors import KafkaError, UnknownTopicOrPartition
 from ottla.records.record import Headers
@@ -25,6 +33,14 @@ from ottla.records.record import Headers
 CHUNK_BYTES: Final = 256 * 1024
 TOPIC_PATIENCE_MS: Final = 900
 """How long a topic may take to appear where the cluster creates topics by itself."""
+
+
+class Form(Enum):
+    """What a record is in the input."""
+
+    LINES = "lines"
+    JSON = "json"
+    WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +51,7 @@ class Shape:
     key_separator: bytes | None
     headers: Headers
     null: bytes | None
-    is_json: bool
-    is_whole: bool
+    form: Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +69,8 @@ class Row:
     epilog=examples(
         "printf 'one\\ntwo\\n' | ottla produce orders",
         "ottla produce orders orders.txt --key-separator : --header source=shop",
-        "ottla consume orders --until end --json | ottla produce payments --json",
-        "ottla produce orders --whole picture.png --key picture",
+        "ottla consume orders --until end --json | ottla produce payments --input json",
+        "ottla produce orders --input whole picture.png --key picture --json",
     )
 )
 @click.argument("topic")
@@ -65,10 +80,18 @@ class Row:
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for all records.")
 @click.option("-p", "--partition", type=click.IntRange(min=0), metavar="N", help="Send to this partition.")
 @click.option("--null", metavar="TEXT", help="Values equal to TEXT are null (tombstones).")
-@click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects as `ottla consume --json` prints them.")
-@click.option("--whole", "is_whole", is_flag=True, help="Each FILE is one record.")
+@click.option(
+    "-i",
+    "--input",
+    "form",
+    type=click.Choice([form.value for form in Form]),
+    default=Form.LINES.value,
+    show_default=True,
+    help="What a record is: a line, a line of JSON as `ottla consume --json` prints it, or a whole FILE.",
+)
 @producer_options
 @click.option("-q", "--quiet", is_flag=True, help="Do not say count and rate.")
+@json_option
 @bootstrap_option
 def produce(
     topic: str,
@@ -78,23 +101,30 @@ def produce(
     headers: tuple[str, ...],
     partition: int | None,
     null: str | None,
-    is_json: bool,
-    is_whole: bool,
+    form: str,
     compression: str,
     acks: str,
     linger_ms: float,
     batch_size: int,
     quiet: bool,
+    as_json: bool,
     bootstrap: str,
 ) -> None:
-    """Send records to TOPIC from FILEs, or from standard input; a line is a record."""
+    """Send records to TOPIC from FILEs, or from standard input; a line is a record.
+
+    With --json what was written is told on standard output: how many records, in how many bytes of batches, how fast,
+    and for each partition the first and the last of their offsets.
+    """
+    if key_separator == "":
+        raise click.BadParameter("nothing cannot stand between key and value", param_hint="--key-separator")
+    if key_separator is not None and form != Form.LINES.value:
+        raise click.UsageError(f"--key-separator is for lines; with --input {form} there is none")
     shape = Shape(
         key=None if key is None else key.encode("utf-8", "surrogateescape"),
         key_separator=None if key_separator is None else _unescaped(key_separator),
         headers=parse_headers(headers),
         null=None if null is None else null.encode("utf-8", "surrogateescape"),
-        is_json=is_json,
-        is_whole=is_whole,
+        form=Form(form),
     )
     settings = ProducerSettings(
         acks=acks if acks == "all" else int(acks),
@@ -103,7 +133,8 @@ def produce(
         linger_ms=linger_ms,
     )
     producer = Producer(bootstrap, settings=settings, cluster=cluster_settings(allow_auto_create_topics=True))
-    run(_produce(producer, topic, files or ("-",), shape, partition, is_quiet=quiet))
+    report = Report(producer, topic, as_json=as_json, is_quiet=quiet)
+    run(_produce(producer, topic, files or ("-",), shape, partition, report))
 
 
 def _unescaped(text: str) -> bytes:
@@ -111,10 +142,55 @@ def _unescaped(text: str) -> bytes:
     return text.replace("\\t", "\t").replace("\\0", "\0").encode("utf-8", "surrogateescape")
 
 
+class Report:
+    """What is told at the end: a line for people, or a document for programs."""
+
+    def __init__(self, producer: Producer, topic: str, *, as_json: bool, is_quiet: bool) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._as_json = as_json
+        self._is_quiet = is_quiet
+        self._started = time.monotonic()
+
+    def tell(self, problem: Exception | None = None, *, is_cut_short: bool = False) -> None:
+        """Say what was written and what kept the rest from it; a person who wants quiet hears of trouble only."""
+        producer = self._producer
+        seconds = time.monotonic() - self._started
+        rate = producer.delivered_count / seconds if seconds > 0 else 0.0
+        if self._as_json:
+            print_json(self._document(seconds, rate, problem))
+        elif not self._is_quiet or problem is not None or is_cut_short:
+            failed = f", {producer.failed_count:,} failed" if producer.failed_count else ""
+            say(f"{count_text(producer.delivered_count, 'record')} in {seconds:.2f} s ({rate:,.0f}/s){failed}")
+        if problem is not None:
+            say_error(describe_error(problem) if isinstance(problem, KafkaError) else str(problem))
+
+    def _document(self, seconds: float, rate: float, problem: Exception | None) -> dict[str, object]:
+        written = sorted(self._producer.written.items())
+        return {
+            "topic": self._topic,
+            "records": self._producer.delivered_count,
+            "failed": self._producer.failed_count,
+            "bytes": sum(place.size_bytes for _, place in written),
+            "seconds": round(seconds, 6),
+            "records_per_second": round(rate),
+            "partitions": [
+                {
+                    "partition": partition.partition,
+                    "records": place.records,
+                    "bytes": place.size_bytes,
+                    "first_offset": place.first_offset,
+                    "last_offset": place.last_offset,
+                }
+                for partition, place in written
+            ],
+            "error": problem.name if isinstance(problem, KafkaError) else None if problem is None else str(problem),
+        }
+
+
 async def _produce(
-    producer: Producer, topic: str, files: tuple[str, ...], shape: Shape, partition: int | None, *, is_quiet: bool
+    producer: Producer, topic: str, files: tuple[str, ...], shape: Shape, partition: int | None, report: Report
 ) -> int:
-    started = time.monotonic()
     try:
         await producer.start()
         await _check_topic(producer, topic)
@@ -127,14 +203,10 @@ async def _produce(
             await producer.flush()
         except KafkaError as error:
             problem = error
-        if not is_quiet or problem is not None:
-            _say_result(producer, time.monotonic() - started)
-        if problem is not None:
-            say_error(describe_error(problem) if isinstance(problem, KafkaError) else str(problem))
-            return ANSWER_IS_NO
-        return DONE
+        report.tell(problem)
+        return DONE if problem is None else ANSWER_IS_NO
     except asyncio.CancelledError:
-        _say_result(producer, time.monotonic() - started)
+        report.tell(is_cut_short=True)
         raise
     finally:
         await producer.abandon()
@@ -171,7 +243,7 @@ async def _send_all(
 
 async def _rows(file: str, where: str, shape: Shape) -> AsyncIterator[list[Row]]:
     with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
-        if shape.is_whole:
+        if shape.form is Form.WHOLE:
             yield [Row(shape.key, b"".join([chunk async for chunk in read_chunks(stream)]), shape.headers)]
             return
         number = 0
@@ -182,7 +254,7 @@ async def _rows(file: str, where: str, shape: Shape) -> AsyncIterator[list[Row]]
 
 def _row(line: bytes, where: str, shape: Shape) -> Row:
     """Make a record of a line. Raises `Refused` for a line that has not the announced shape."""
-    if shape.is_json:
+    if shape.form is Form.JSON:
         return _row_from_json(line, where, shape)
     key, value = shape.key, line
     if shape.key_separator is not None:
@@ -211,13 +283,6 @@ def _row_from_json(line: bytes, where: str, shape: Shape) -> Row:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(f"{where}: not a record in JSON ({error})") from None
-
-
-def _say_result(producer: Producer, seconds: float) -> None:
-    count = producer.delivered_count
-    rate = count / seconds if seconds > 0 else 0.0
-    failed = f", {producer.failed_count:,} failed" if producer.failed_count else ""
-    say(f"{count_text(count, 'record')} in {seconds:.2f} s ({rate:,.0f}/s){failed}")
 
 
 async def read_lines(stream: BinaryIO) -> AsyncIterator[list[bytes]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ottla.client.fetcher import FetchSettings
     from ottla.client.membership import GroupSettings, RebalanceListener
     from ottla.client.producer import Producer, ProducerSettings
-    from ottla.client.producer_batch import Delivery, RecordMetadata
+    from ottla.client.producer_batch import Delivery, RecordMetadata, Written
 
 __all__ = [
     "Admin",
@@ -44,6 +44,7 @@ __all__ = [
     "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    "Written",
 ]
 
 _HOMES: Final = {
@@ -61,6 +62,7 @@ _HOMES: Final = {
     "ProducerSettings": "producer",
     "RebalanceListener": "membership",
     "RecordMetadata": "producer_batch",
+    "Written": "producer_batch",
 }
 
 

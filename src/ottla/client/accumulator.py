@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ottla.client.producer_batch import Delivery, PartitionQueue, ProducerBatch, most_bytes
+from ottla.client.producer_batch import Delivery, PartitionQueue, ProducerBatch, Written, most_bytes
 from ottla.errors import KafkaError, MessageTooLarge
+from ottla.model import TopicPartition
 from ottla.records.batch import HEADER_BYTES
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import Codec
 from ottla.records.record import Headers
+
+NOTHING_WRITTEN: Final = Written()
 
 
 class AccumulatorSettings(NamedTuple):
@@ -49,6 +52,7 @@ class Accumulator:
         self._refusal: KafkaError | None = None
         self.delivered_count = 0
         self.failed_count = 0
+        self.written: dict[TopicPartition, Written] = {}
         self.due: dict[PartitionQueue, None] = {}
         """Partitions with a batch to send, in the order in which they got one."""
 
@@ -161,6 +165,8 @@ class Accumulator:
             batch.done.exception()  # it reaches whoever awaits the record, or the next flush
         else:
             self.delivered_count += batch.count
+            partition = batch.queue.partition
+            self.written[partition] = self.written.get(partition, NOTHING_WRITTEN).and_batch(batch, result)
             batch.done.set_result(result)
         self._wake_blocked()
 

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
 from ottla.client.accumulator import Accumulator, AccumulatorSettings
 from ottla.client.cluster import Cluster, ClusterSettings
 from ottla.client.errors import BufferFull
 from ottla.client.partitioner import Partitioner, StickyChoice, partition_for_key
-from ottla.client.producer_batch import Delivery, PartitionQueue, RecordMetadata
+from ottla.client.producer_batch import Delivery, PartitionQueue, RecordMetadata, Written
 from ottla.client.sender import Sender, SenderSettings
 from ottla.client.serializers import Serializer, as_bytes
 from ottla.client.topology import TopicInfo
@@ -245,6 +245,11 @@ class Producer:
     def failed_count(self) -> int:
         """Records that were given up."""
         return self._accumulator.failed_count
+
+    @property
+    def written(self) -> Mapping[TopicPartition, Written]:
+        """What was written to each partition: how many records, in how many bytes, and the range of their offsets."""
+        return MappingProxyType(self._accumulator.written)
 
     # ---- within
 

@@ -41,6 +41,27 @@ class RecordMetadata(NamedTuple):
     timestamp_ms: int
 
 
+class Written(NamedTuple):
+    """What a producer has written to a partition; the offsets are None where the broker did not say them (acks=0)."""
+
+    records: int = 0
+    size_bytes: int = 0
+    """Of the batches as they were sent."""
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+    def and_batch(self, batch: ProducerBatch, base_offset: int) -> Written:
+        """Return this with a batch more."""
+        records = self.records + batch.count
+        size_bytes = self.size_bytes + (0 if batch.data is None else len(batch.data))
+        if base_offset < 0:
+            return self._replace(records=records, size_bytes=size_bytes)
+        last_offset = base_offset + batch.count - 1
+        if self.first_offset is None or self.last_offset is None:
+            return Written(records, size_bytes, base_offset, last_offset)
+        return Written(records, size_bytes, min(self.first_offset, base_offset), max(self.last_offset, last_offset))
+
+
 class Delivery:
     """One record on its way. Await it for its `RecordMetadata`; it raises what kept the record from being written."""
 
