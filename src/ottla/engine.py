@@ -21,7 +21,7 @@ Rules that every engine keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaError
@@ -307,6 +307,21 @@ class Membership(Protocol):
     def brokers(self, listener_name: str) -> Sequence[BrokerEndpoint]: ...
 
 
+class Syncable(Protocol):
+    """An open file whose data can be brought to disk."""
+
+    @property
+    def sync_descriptor(self) -> int:
+        """The descriptor by which the kernel may be asked to do it alone; -1 when only `sync` will do."""
+
+    def sync(self) -> None:
+        """Return when the data, and the size it needs, would survive a power cut. Raises `OSError`."""
+
+
+Sync: TypeAlias = tuple[Syncable, Callable[[BaseException | None], None]]
+"""A file to sync, and whom to tell on the loop with what that raised."""
+
+
 class Offload(Protocol):
     """How an engine leaves the owner's loop to do what blocks (fsync, cold reads), and comes back.
 
@@ -315,6 +330,9 @@ class Offload(Protocol):
 
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Run `work` off the loop, then `done` on the loop with what it raised."""
+
+    def sync(self, syncs: Sequence[Sync]) -> None:
+        """Sync open files off the loop, then tell each one's end."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Run `callback` on the loop after the current callbacks."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from ottla.clock import SystemClock
 from ottla.dialects.stream import CHUNK_BYTES, SENDFILE_FROM_BYTES, Stream
+from ottla.engine import Sync
 
 LARGE = 1024 * 1024
 
@@ -67,6 +68,10 @@ class LoopOffload:
 
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         self.work.append((work, done))
+
+    def sync(self, syncs: Sequence[Sync]) -> None:
+        for file, done in syncs:
+            self.submit(file.sync, done)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(callback)

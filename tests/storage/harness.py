@@ -6,14 +6,14 @@ import errno
 import gzip
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ottla.clock import Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
-from ottla.engine import ReadResult
+from ottla.engine import ReadResult, Sync
 from ottla.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicId, TopicPartition
 from ottla.records.builder import BatchBuilder
 from ottla.storage.files import FileSystem, LocalFile, LocalFileSystem
@@ -50,6 +50,10 @@ class ManualOffload:
 
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         self.work.append((work, done))
+
+    def sync(self, syncs: Sequence[Sync]) -> None:
+        for file, done in syncs:
+            self.submit(file.sync, done)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self.callbacks.append(callback)
@@ -174,6 +178,10 @@ class UnsyncedFile(LocalFile):
 
     __slots__ = ()
 
+    @property
+    def sync_descriptor(self) -> int:
+        return -1
+
     def sync(self) -> None: ...
 
 
@@ -201,6 +209,10 @@ class FailingFile(LocalFile):
     def __init__(self, descriptor: int, files: FailingFileSystem) -> None:
         super().__init__(descriptor)
         self._files = files
+
+    @property
+    def sync_descriptor(self) -> int:
+        return -1
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         if self._files.torn_append_bytes is not None:

@@ -83,6 +83,7 @@ def test_one_flush_runs_at_a_time_and_the_next_serves_all_that_came(bench: Bench
     assert len(bench.offload.work) == 1
 
     bench.offload.run_work()
+    bench.offload.run_loop()
     assert first.is_durable
     assert not later[0].is_durable
     assert len(bench.offload.work) == 1

@@ -7,11 +7,13 @@ timers with at most one timer of the loop, so that an idle broker has nothing to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from ottla.broker.kernel_syncs import KernelSyncs
 from ottla.clock import Clock, Timer, Timers
+from ottla.engine import Sync
 
 THREADS: Final = 8
 SHORTEST_SECONDS: Final = 0.001
@@ -21,17 +23,31 @@ SHORTEST_SECONDS: Final = 0.001
 class LoopOffload:
     """The `engine.Offload` of an event loop. Threads are started when there is work for them."""
 
-    __slots__ = ("_executor", "_is_closed", "_loop")
+    __slots__ = ("_executor", "_is_closed", "_kernel", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._is_closed = False
+        self._kernel = KernelSyncs(loop)
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="ottla-blocking")
 
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Run `work` on a thread, then `done` on the loop with what it raised. Neither is run after `close`."""
         if not self._is_closed:
             self._executor.submit(self._run, work, done)
+
+    def sync(self, syncs: Sequence[Sync]) -> None:
+        """Sync open files, then tell each one's end on the loop. Nothing is run after `close`.
+
+        The kernel is first asked to do it when several files come at once: threads do as well for a single one.
+        """
+        if self._is_closed:
+            return
+        begun = 0
+        if self._kernel.is_open or (len(syncs) > 1 and self._kernel.open()):
+            begun = self._kernel.begin(syncs)
+        for file, done in syncs[begun:]:
+            self.submit(file.sync, done)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Run `callback` on the loop after the current callbacks."""
@@ -40,6 +56,7 @@ class LoopOffload:
     def close(self) -> None:
         """Wait for the work that was submitted; its ends still come to the loop."""
         self._is_closed = True
+        self._kernel.close()
         self._executor.shutdown(wait=True)
 
     def _run(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:

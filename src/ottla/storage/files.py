@@ -56,6 +56,10 @@ class File(Protocol):
     @property
     def descriptor(self) -> int: ...
 
+    @property
+    def sync_descriptor(self) -> int:
+        """The descriptor by which the kernel may sync the file alone; -1 when only `sync` will do."""
+
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data` at the end. Raises `OSError`; then an unknown part of it may be there."""
 
@@ -150,6 +154,10 @@ class LocalFile:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
+
+    @property
+    def sync_descriptor(self) -> int:
+        return self.descriptor
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         written = os.write(self.descriptor, data)

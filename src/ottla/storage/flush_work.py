@@ -24,6 +24,7 @@ class FlushWork:
         "_files",
         "_filesystem",
         "_last",
+        "_last_file",
         "_new_files",
         "_replacements",
         "_side_files",
@@ -43,12 +44,19 @@ class FlushWork:
         self._directories: list[str] = []
         self._replacements: list[tuple[DirectoryNames, str, bytes]] = []
         self._last: Callable[[], None] | None = None
+        self._last_file: SegmentFile | None = None
         try:
             for file in files:
                 self._files.append((file, file.lease()))
         except OSError:
             self.release()
             raise
+
+    @property
+    def only_file(self) -> File | None:
+        """The open file whose sync is all there is to do, when it is."""
+        has_more = self.uses_names or self._side_files or self._replacements or self._last is not None
+        return None if has_more or len(self._files) != 1 else self._files[0][1]
 
     @property
     def uses_names(self) -> bool:
@@ -68,9 +76,13 @@ class FlushWork:
         """Have a small file replaced first; on a full disk the old one stays, see `lacks_replacement`."""
         self._replacements.append((names, path, data))
 
-    def add_last(self, work: Callable[[], None]) -> None:
-        """Have something done once all is synced; what it raises is a failure of the flush."""
+    def add_last(self, work: Callable[[], None], uses: SegmentFile | None = None) -> None:
+        """Have something done once all is synced; what it raises is a failure of the flush.
+
+        `uses` is a file that was leased for it, and is released with the others.
+        """
         self._last = work
+        self._last_file = uses
 
     def run(self, synced: set[str] | None = None) -> None:
         """Sync everything. Raises `OSError`.
@@ -102,6 +114,8 @@ class FlushWork:
     def release(self) -> None:
         for segment_file, _ in self._files:
             segment_file.release()
+        if self._last_file is not None:
+            self._last_file.release()
 
 
 class Flushable(Protocol):

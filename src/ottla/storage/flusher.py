@@ -1,9 +1,11 @@
 """`Flusher`: group commit. When an fsync runs, and that only one at a time runs per log.
 
-Every append asks for a flush. The first one of a round is started after the callbacks that the loop is running now, so
-that appends of the same round share it; whoever comes while it runs is served by the next one, which starts as soon as
-it has ended. So under load one fsync serves all appends that came during the one before, and a lone append waits for
-its own only.
+Every append asks for a flush. It begins after the callbacks that the loop is running now, so that appends of the same
+turn share it, and flushes of several logs are begun together; whoever comes while it runs is served by the next one. So
+under load one fsync serves all appends that came during the one before, and a lone append waits for its own only.
+
+A flush that has one open file to sync, as nearly all have, is the kernel's to run (`Offload.sync`); one that has names,
+or small files, runs on a thread.
 
 A flush for which no file can be opened waits a moment and is tried again: nothing was lost by it. Any other failure is
 the log's to judge.
@@ -18,14 +20,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from ottla.engine import Offload
+from ottla.engine import Offload, Sync
 from ottla.storage.files import is_out_of_descriptors
 from ottla.storage.flush_work import Flushable, FlushWork
 
 _log = logging.getLogger(__name__)
 
 MOST_AT_ONCE: Final = 64
-"""More flushes than there are threads for are begun, but not thousands: each keeps its files open."""
+"""Flushes under way, not thousands: each keeps its files open."""
 PAUSE_SECONDS: Final = 0.1
 """How long flushes wait that found no descriptor."""
 IDLE: Final = 0
@@ -41,7 +43,17 @@ def _pause() -> None:
 class Flusher:
     """Flushes logs off the owner's loop. All methods run on the loop."""
 
-    __slots__ = ("_begun", "_is_short", "_offload", "_pause", "_queue", "_waiting", "_when_idle", "running")
+    __slots__ = (
+        "_begun",
+        "_is_beginning",
+        "_is_short",
+        "_offload",
+        "_pause",
+        "_queue",
+        "_waiting",
+        "_when_idle",
+        "running",
+    )
 
     def __init__(self, offload: Offload, pause: Callable[[], None] = _pause) -> None:
         """`pause` is run on a thread while flushes wait for descriptors."""
@@ -49,7 +61,9 @@ class Flusher:
         self._pause = pause
         self._begun = 0
         self._queue: deque[Flushable] = deque()
-        """Logs whose turn comes when fewer flushes are begun."""
+        """Logs whose turn comes next."""
+        self._is_beginning = False
+        """True while flushes are to begin after the loop's present callbacks."""
         self._waiting: list[Callable[[], None]] = []
         """Flushes to be tried again after the pause that is under way."""
         self._is_short = False
@@ -62,9 +76,8 @@ class Flusher:
         """Have everything that was appended to `log` so far flushed soon."""
         state = log.flush_state
         if state == IDLE:
-            log.flush_state = SCHEDULED
             self.running += 1
-            self._offload.call_soon(partial(self._start, log))
+            self._enqueue(log)
         elif state == RUNNING:
             log.flush_state = RUNNING_AND_ASKED
 
@@ -75,32 +88,50 @@ class Flusher:
         else:
             callback()
 
-    def _start(self, log: Flushable) -> None:
-        """Flush a log when its turn comes: at once, unless many are under way."""
+    def _enqueue(self, log: Flushable) -> None:
         log.flush_state = SCHEDULED
         self._queue.append(log)
-        self._begin_next()
+        self._begin_soon()
 
-    def _begin_next(self) -> None:
+    def _begin_soon(self) -> None:
+        if not self._is_beginning:
+            self._is_beginning = True
+            self._offload.call_soon(self._begin_queued)
+
+    def _begin_queued(self) -> None:
+        """Begin the flushes of the logs that wait, unless many are under way."""
+        self._is_beginning = False
+        syncs: list[Sync] = []
         while self._queue and self._begun < MOST_AT_ONCE:
-            self._begin(self._queue.popleft())
+            log = self._queue.popleft()
+            work = self._begin(log)
+            if work is None:
+                continue
+            self._begun += 1
+            file = work.only_file
+            if file is None:
+                self._run(log, work)
+            else:
+                syncs.append((file, partial(self._finish, log, work)))
+        if syncs:
+            self._offload.sync(syncs)
 
-    def _begin(self, log: Flushable) -> None:
+    def _begin(self, log: Flushable) -> FlushWork | None:
+        """Return what is to be flushed; None when nothing is, or nothing can be now."""
         if log.failure is not None:  # deleted meanwhile, say: its paths may be another log's by now
             self._rest(log)
-            return
+            return None
         try:
             work = log.begin_flush()
         except OSError as error:
             if is_out_of_descriptors(error):
-                self._try_again(partial(self._start, log), error)
-                return
-            log.fail_flush(error)
-            self._rest(log)
-            return
+                self._try_again(partial(self._enqueue, log), error)
+            else:
+                log.fail_flush(error)
+                self._rest(log)
+            return None
         log.flush_state = RUNNING
-        self._begun += 1
-        self._run(log, work)
+        return work
 
     def _run(self, log: Flushable, work: FlushWork) -> None:
         self._offload.submit(work.run, partial(self._finish, log, work))
@@ -115,10 +146,11 @@ class Flusher:
             log.end_flush(work, error)
         finally:  # whoever hears of progress may append more, or meet a fault; flushes go on
             if log.flush_state == RUNNING_AND_ASKED and log.has_unflushed:
-                self._start(log)
+                self._enqueue(log)
             else:
                 self._rest(log)
-                self._begin_next()
+                if self._queue:
+                    self._begin_soon()
 
     def _run_again(self, log: Flushable, work: FlushWork, error: BaseException | None) -> None:
         if log.failure is None:

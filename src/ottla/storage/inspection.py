@@ -5,11 +5,12 @@ Used by tools. Repairing is the recovery of a start (`recovery.load_log` from of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ottla.clock import SystemClock
 from ottla.config.log_config import LogConfig
+from ottla.engine import Sync
 from ottla.model import METADATA_TOPIC, TopicPartition, format_uuid
 from ottla.storage.checkpoints import (
     PARTITION_METADATA,
@@ -45,6 +46,10 @@ class _NoOffload:
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         work()
         done(None)
+
+    def sync(self, syncs: Sequence[Sync]) -> None:
+        for file, done in syncs:
+            self.submit(file.sync, done)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         callback()

@@ -7,10 +7,11 @@ note is cut off: nobody has seen it, and the records are in Kafka's log.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaStorageError
-from ottla.storage.files import FileSystem
+from ottla.storage.files import File
 from ottla.storage.flush_work import FlushWork
 from ottla.storage.host import LogHost
 from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings
@@ -52,9 +53,16 @@ class JafkaCopy(JafkaLog):
             positions.keep(kept)
 
     def _new_work(self, files: Sequence[SegmentFile]) -> FlushWork:
-        if self._flushing.position == self._positions.last.position:
-            return super()._new_work(files)
-        return _NotedWork(self._host.filesystem, files, self._positions.file, self._flushing)
+        """Have the messages brought to the disk, and after them the note that they are there."""
+        work = super()._new_work(files)
+        if self._flushing.position != self._positions.last.position:
+            notes = self._positions.file
+            try:
+                work.add_last(partial(_append_note, notes.lease(), encode_entry(self._flushing)), notes)
+            except OSError:
+                work.release()
+                raise
+        return work
 
     def _take_flush(self, reached: Flushed) -> None:
         if self._host.syncs_appends:
@@ -74,24 +82,6 @@ class JafkaCopy(JafkaLog):
         """The entries tell ages only, and the next start drops those that tell none."""
 
 
-class _NotedWork(FlushWork):
-    """Brings messages to the disk, and after them the note that they are there."""
-
-    __slots__ = ("_entry", "_note_file", "_notes")
-
-    def __init__(
-        self, filesystem: FileSystem, files: Sequence[SegmentFile], notes: SegmentFile, reached: Flushed
-    ) -> None:
-        super().__init__(filesystem, reached.position, files)
-        self._notes = notes
-        self._note_file = notes.lease()
-        self._entry = encode_entry(reached)
-
-    def run(self, synced: set[str] | None = None) -> None:
-        super().run(synced)
-        self._note_file.append(self._entry)
-        self._note_file.sync()
-
-    def release(self) -> None:
-        super().release()
-        self._notes.release()
+def _append_note(file: File, entry: bytes) -> None:
+    file.append(entry)
+    file.sync()

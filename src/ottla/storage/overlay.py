@@ -42,6 +42,10 @@ class OverlayFile:
         self._copy: File | None = None
 
     @property
+    def sync_descriptor(self) -> int:
+        return -1
+
+    @property
     def descriptor(self) -> int:
         """That of the file below; of one in memory, a copy's, as it is when somebody first asks."""
         if self._entry.below is not None and self._file is not None:

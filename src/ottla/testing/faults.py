@@ -61,6 +61,10 @@ class FaultyFile:
         self._faults = faults
 
     @property
+    def sync_descriptor(self) -> int:
+        return -1
+
+    @property
     def descriptor(self) -> int:
         return self._file.descriptor
 

@@ -102,7 +102,7 @@ class _NameChange:
 class MemoryFile:
     """A `File` in memory."""
 
-    __slots__ = ("_clock", "_files", "_inode", "_path", "descriptor")
+    __slots__ = ("_clock", "_files", "_inode", "_path", "descriptor", "sync_descriptor")
 
     def __init__(self, files: MemoryFileSystem, path: str, inode: _Inode, descriptor: int, clock: Clock) -> None:
         self._files = files
@@ -110,6 +110,7 @@ class MemoryFile:
         self._inode = inode
         self._clock = clock
         self.descriptor = descriptor
+        self.sync_descriptor = -1
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         self._inode.data += data
