@@ -34,19 +34,13 @@ def count_records(data: bytes, max_count: int = NO_LIMIT) -> Walked:
     Raises `CorruptMessage`, `InvalidRecord` and the like for a first message that is damaged.
     """
     position = count = 0
-    while position + ENTRY_BYTES <= len(data):
-        try:
-            end, values = _values_at(data, position)
-        except KafkaError:
-            if position:
-                break
-            raise
+    while True:
+        end, values = _message_at(data, position)
         if not end:
-            break
+            return Walked(position, count, False)
         if count + len(values) > max_count:
             return Walked(position, count, True)
         position, count = end, count + len(values)
-    return Walked(position, count, False)
 
 
 def fill_batch(
@@ -59,15 +53,10 @@ def fill_batch(
     came to. Raises as `count_records`.
     """
     position = count = 0
-    while position + ENTRY_BYTES <= len(data):
-        try:
-            end, values = _values_at(data, position)
-        except KafkaError:
-            if position:
-                break
-            raise
+    while True:
+        end, values = _message_at(data, position)
         if not end:
-            break
+            return Walked(position, count, False)
         if count + len(values) > skipped:
             for value in values[max(skipped - count, 0) :]:
                 is_first = batch.count == 0
@@ -77,18 +66,27 @@ def fill_batch(
                 if batch.count == max_count:
                     return Walked(position, count, True)
         position, count = end, count + len(values)
-    return Walked(position, count, False)
 
 
-def _values_at(data: bytes, position: int) -> tuple[int, list[bytes]]:
-    """Return where the message at `position` ends, 0 where the data ends first, and the values of its records."""
+def _message_at(data: bytes, position: int) -> tuple[int, list[bytes]]:
+    """Return where the message at `position` ends and the values of its records; 0 where a walk ends before it.
+
+    That is a message that is cut, or damaged and not the first; a first one that is damaged raises.
+    """
+    if position + ENTRY_BYTES > len(data):
+        return 0, []
     size, magic, attributes, crc = _ENTRY.unpack_from(data, position)
-    if size < FRONT_BYTES:
-        raise CorruptMessage(f"a message cannot have {size} bytes")
     end = position + SIZE_BYTES + int(size)
     if end > len(data):
         return 0, []
     value = data[position + ENTRY_BYTES : end]
-    if magic == MAGIC and not attributes & CODEC_BITS and zlib.crc32(value) == crc:
+    if magic == MAGIC and not attributes & CODEC_BITS and zlib.crc32(value) == crc and size >= FRONT_BYTES:
         return end, [value]
-    return end, payloads_of(data[position + SIZE_BYTES : end])
+    try:
+        if size < FRONT_BYTES:
+            raise CorruptMessage(f"a message cannot have {size} bytes")
+        return end, payloads_of(data[position + SIZE_BYTES : end])
+    except KafkaError:
+        if position:
+            return 0, []
+        raise
