@@ -23,7 +23,7 @@ from ottla.model import (
 from ottla.records.builder import BatchBuilder
 from ottla.records.reading import decode
 from ottla.storage.manager import LogManager
-from ottla.testing.clock import ManualClock
+from ottla.testing.clock import START_WALL_MS, ManualClock
 from ottla.testing.memory import MemoryFileSystem
 from tests.storage.harness import TOPIC_ID, TP, Kept, ManualOffload, make_batch, make_manager, start_manager, take_bytes
 from tests.storage.jafka import message, segments
@@ -82,11 +82,12 @@ def test_questions_of_kafkas_clients(tmp_path: Path) -> None:
     append(manager, b"one", b"two")
     assert log.offsets(TP) == LogOffsets(0, 2, 2, 2)
     assert log.delete_records(TP, 1) == 1
-    answers = [log.offset_for_timestamp(TP, at) for at in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, 5)]
-    assert answers == [
+    asked = (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, 5, START_WALL_MS + 1)
+    assert [log.offset_for_timestamp(TP, at) for at in asked] == [
         (NO_TIMESTAMP_MS, 1, NO_LEADER_EPOCH),
         (NO_TIMESTAMP_MS, 2, NO_LEADER_EPOCH),
-        None,
+        (START_WALL_MS, 1, NO_LEADER_EPOCH),
+        (START_WALL_MS, 1, NO_LEADER_EPOCH),
         None,
     ]
     assert log.end_offset_for_epoch(TP, 0) == (NO_LEADER_EPOCH, NO_OFFSET)

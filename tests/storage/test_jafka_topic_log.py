@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -17,7 +18,7 @@ from ottla.records.compression import Codec
 from ottla.records.reading import decode
 from ottla.storage.files import LocalFile, LocalFileSystem
 from ottla.storage.jafka_log import JafkaLogSettings
-from ottla.storage.jafka_topic_log import JafkaTopicLog
+from ottla.storage.jafka_topic_log import ENTRY_EVERY_BYTES, JafkaTopicLog
 from ottla.testing.clock import ManualClock
 from tests.storage.harness import FailingFileSystem, make_host, take_bytes
 from tests.storage.jafka import EVERY_MESSAGE, KEPT_A_SECOND, SMALL, message, open_topic_log, packed, segments
@@ -242,6 +243,46 @@ def test_segments_that_somebody_else_removed_leave_the_numbers_of_the_others_alo
     assert numbers(open_topic_log(tmp_path)) == list(range(starts[2] // 100, 1000))
     path.write_bytes(entries[0])  # nothing is known of what is left: numbers do at least not fall
     assert open_topic_log(tmp_path).log_start_offset == starts[1] // 100
+
+
+def test_times_find_what_was_flushed_since(tmp_path: Path) -> None:
+    """Each message is as large as the stretch of which a time is noted; the last two have one time together."""
+    clock = ManualClock(wall_ms=1000)
+    host, _ = make_host(clock=clock)
+    log = open_topic_log(tmp_path, JafkaLogSettings(file_size_bytes=40_000, flush_messages=1), host=host)
+    assert log.find_since(0) is None
+    for _ in range(4):
+        clock.advance(1)
+        append(log, message(bytes(ENTRY_EVERY_BYTES)))
+    append(log, message(b"more"))
+
+    def found(times: Sequence[int]) -> list[tuple[int, int] | None]:
+        answers = (log.find_since(time_ms) for time_ms in times)
+        return [None if answer is None else answer[:2] for answer in answers]
+
+    times = (0, 2000, 2001, 3000, 4000, 4001, 5000, 5001)
+    expected = [(2000, 0), (2000, 0), (3000, 1), (3000, 1), (4000, 2), (5000, 3), (5000, 3), None]
+    assert len(segments(tmp_path)) == 2 and found(times) == expected
+    log.close()
+    log = open_topic_log(tmp_path, host=host)
+    assert found(times) == expected
+    log.delete_records(2)
+    assert found((0, 2000, 4001, 5001)) == [(4000, 2), (4000, 2), (5000, 3), None]
+    log.delete_records(5)
+    assert found((0, 5000)) == [None, None]
+    log.close()
+
+
+def test_after_a_clock_went_back_times_find_too_much_rather_than_too_little(tmp_path: Path) -> None:
+    clock = ManualClock(wall_ms=9000)
+    host, _ = make_host(clock=clock)
+    log = open_topic_log(tmp_path, host=host)
+    for wall_ms in (9000, 2000, 3000):
+        clock.set_wall_ms(wall_ms)
+        append(log, message(bytes(ENTRY_EVERY_BYTES)))
+    assert log.find_since(2500) == (9000, 0, NO_LEADER_EPOCH)
+    assert (log.find_since(3000), log.find_since(3001)) == ((9000, 0, NO_LEADER_EPOCH), None)
+    log.close()
 
 
 def test_records_are_deleted_by_number(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from ottla.model import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
     NO_LEADER_EPOCH,
     NO_OFFSET,
     NO_TIMESTAMP_MS,
@@ -233,13 +234,13 @@ class JafkaLogs:
         return ()
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> TimestampOffset | None:
-        """Only the special timestamps find something: no record has a time."""
-        offsets = self.offsets(partition)
+        """As records have no times, what counts is when they were flushed, see `JafkaTopicLog.find_since`."""
+        log = self.of_topic(partition)
         if timestamp_ms in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-            return TimestampOffset(NO_TIMESTAMP_MS, offsets.log_start_offset, NO_LEADER_EPOCH)
+            return TimestampOffset(NO_TIMESTAMP_MS, log.log_start_offset, NO_LEADER_EPOCH)
         if timestamp_ms == LATEST_TIMESTAMP:
-            return TimestampOffset(NO_TIMESTAMP_MS, offsets.log_end_offset, NO_LEADER_EPOCH)
-        return None
+            return TimestampOffset(NO_TIMESTAMP_MS, log.next_kafka_offset, NO_LEADER_EPOCH)
+        return log.find_since(log.readable.time_ms if timestamp_ms == MAX_TIMESTAMP else timestamp_ms)
 
     def end_offset_for_epoch(self, partition: TopicPartition, leader_epoch: int) -> EpochEndOffset:
         return _NO_EPOCH

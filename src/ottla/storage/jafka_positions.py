@@ -11,7 +11,7 @@ import struct
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ottla.storage.files import FileSystem
@@ -124,9 +124,9 @@ class Positions:
         """Have this as the first entry, with those behind it; on the disk when this returns."""
         self.keep([first, *self.behind(first.position)])
 
-    def behind(self, position: int) -> Sequence[Flushed]:
-        """The entries behind a position."""
-        return [self[index] for index in range(bisect_right(self._positions, position), len(self))]
+    def behind(self, position: int) -> Iterator[Flushed]:
+        """The entries behind a position, in order."""
+        return (self[index] for index in range(bisect_right(self._positions, position), len(self)))
 
     def keep(self, entries: Sequence[Flushed]) -> None:
         """Have these entries and no others; on the disk when this returns."""

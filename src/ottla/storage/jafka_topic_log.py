@@ -6,7 +6,8 @@ counted. Only the first entry, where the log starts, cannot be found out anew: w
 with the oldest message that is there.
 
 Records have a value and nothing else: no key, no headers, no time (-1), no leader epoch. What Kafka's producers send is
-appended as plain messages; what has more than a value and a time is refused.
+appended as plain messages; what has more than a value and a time is refused. Who asks for a time is told what was
+flushed since.
 
 After an unclean stop the last segment is checked, as Jafka does, and all that was not noted; the log is cut where it is
 damaged. Of a log that Jafka's own server wrote, older segments are not cut: the records behind the damage are passed
@@ -22,7 +23,7 @@ from contextlib import suppress
 from typing import Final
 
 from ottla.config.log_config import LogConfig
-from ottla.engine import LogOffsets, ReadLimit, ReadResult
+from ottla.engine import LogOffsets, ReadLimit, ReadResult, TimestampOffset
 from ottla.errors import (
     CorruptMessage,
     InvalidRecord,
@@ -30,7 +31,7 @@ from ottla.errors import (
     KafkaStorageError,
     OffsetOutOfRange,
 )
-from ottla.model import NO_TIMESTAMP_MS, TopicPartition
+from ottla.model import NO_LEADER_EPOCH, NO_TIMESTAMP_MS, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
 from ottla.records.jafka import build_set, values_of
@@ -235,6 +236,26 @@ class JafkaTopicLog(JafkaLog):
             return _EMPTY_READ
         data = batch.build()
         return ReadResult((data,), len(data))
+
+    def find_since(self, time_ms: int) -> TimestampOffset | None:
+        """Return the first record that may have been flushed at a time or later, and when it was at the latest.
+
+        Times are noted with places, every so many bytes: a few older records may come along, and none is left out. What
+        somebody else wrote is as old as the last change of its file.
+        """
+        segment = next((segment for segment in self._segments if self._age_of(segment) >= time_ms), None)
+        if segment is None:
+            return None
+        before = self._positions.at_position(segment.start)
+        reached = self.readable
+        for entry in self._positions.behind(before.position):
+            if entry.time_ms >= time_ms:
+                reached = entry
+                break
+            before = entry
+        if before.kafka_offset >= self.readable.kafka_offset:
+            return None
+        return TimestampOffset(reached.time_ms, before.kafka_offset, NO_LEADER_EPOCH)
 
     def _walk(self, offset: int, step: Callable[[bytes, int], Walked]) -> Flushed:
         """Walk messages until a step is over, from one on that does not stand behind a record; returns where that was.
