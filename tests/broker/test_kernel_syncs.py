@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.kernel_syncs import ROOM, KernelSyncs
-from ottla.broker.loop import LoopOffload
+from ottla.broker.loop import SYNCED_BY_THREADS, LoopOffload
 from ottla.extensions import load_extension
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux is asked")
@@ -79,6 +79,15 @@ def on_loop(scenario: Callable[[LoopOffload], Awaitable[None]]) -> None:
         offload.close()
 
     asyncio.run(run())
+
+
+async def sync_by_threads(offload: LoopOffload, file: Opened) -> None:
+    """Have as many files synced as threads do before the kernel is asked."""
+    ends = Ends()
+    offload.sync([(file, ends.note(number)) for number in range(SYNCED_BY_THREADS)])
+    await ends.wait(SYNCED_BY_THREADS)
+    assert file.synced == SYNCED_BY_THREADS
+    file.synced = 0
 
 
 def refuse(package: str, name: str) -> Any:
@@ -150,8 +159,21 @@ def test_a_sync_that_fails_is_told_with_its_number(files: list[Opened]) -> None:
     asyncio.run(run())
 
 
+def test_threads_sync_the_first_files_and_the_kernel_the_others(files: list[Opened]) -> None:
+    async def run(offload: LoopOffload) -> None:
+        await sync_by_threads(offload, files[0])
+        ends = Ends()
+        offload.sync([(file, ends.note(number)) for number, file in enumerate(files)])
+        await ends.wait(3)
+        assert set(ends.errors.values()) == {None}
+
+    on_loop(run)
+    assert not any(file.synced for file in files)
+
+
 def test_files_that_the_kernel_refuses_are_synced_by_threads(files: list[Opened], pipe: Opened) -> None:
     async def run(offload: LoopOffload) -> None:
+        await sync_by_threads(offload, files[0])
         ends = Ends()
         offload.sync([(file, ends.note(number)) for number, file in enumerate([pipe, *files])])
         await ends.wait(4)
@@ -213,6 +235,7 @@ def test_a_stop_waits_for_what_is_under_way(files: list[Opened]) -> None:
     ends: list[BaseException | None] = []
 
     async def run(offload: LoopOffload) -> None:
+        await sync_by_threads(offload, files[0])
         offload.sync([(file, ends.append) for file in files])
 
     async def stop() -> None:

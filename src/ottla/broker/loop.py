@@ -16,6 +16,8 @@ from ottla.clock import Clock, Timer, Timers
 from ottla.engine import Sync
 
 THREADS: Final = 8
+SYNCED_BY_THREADS: Final = 64
+"""Files that threads sync before the kernel is asked to."""
 SHORTEST_SECONDS: Final = 0.001
 """Timers of loops are about as exact as this; asking for less would only ask again."""
 
@@ -23,12 +25,13 @@ SHORTEST_SECONDS: Final = 0.001
 class LoopOffload:
     """The `engine.Offload` of an event loop. Threads are started when there is work for them."""
 
-    __slots__ = ("_executor", "_is_closed", "_kernel", "_loop")
+    __slots__ = ("_executor", "_is_closed", "_kernel", "_loop", "_synced_by_threads")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._is_closed = False
         self._kernel = KernelSyncs(loop)
+        self._synced_by_threads = 0
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="ottla-blocking")
 
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
@@ -39,13 +42,15 @@ class LoopOffload:
     def sync(self, syncs: Sequence[Sync]) -> None:
         """Sync open files, then tell each one's end on the loop. Nothing is run after `close`.
 
-        The kernel is first asked to do it when several files come at once: threads do as well for a single one.
+        Threads do the first ones: to have the kernel do it takes a moment once, which a broker under load can spare
+        and one that just started can't.
         """
         if self._is_closed:
             return
         begun = 0
-        if self._kernel.is_open or (len(syncs) > 1 and self._kernel.open()):
+        if self._kernel.is_open or (self._synced_by_threads >= SYNCED_BY_THREADS and self._kernel.open()):
             begun = self._kernel.begin(syncs)
+        self._synced_by_threads += len(syncs) - begun
         for file, done in syncs[begun:]:
             self.submit(file.sync, done)
 
