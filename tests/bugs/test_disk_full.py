@@ -15,14 +15,21 @@ import pytest
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.config.broker_config import BrokerConfig
 from ottla.errors import KafkaStorageError
+from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.server import Server
 from ottla.storage.files import LocalFileSystem
 from ottla.testing.faults import Faults, FaultyFileSystem
+from tests.small_disk import SmallDisk
 from tests.wire import ACKS_ALL, Room, batch, room_at
 
 FULL = KafkaStorageError.code
 NEEDS_ROOM = {"append", "create", "write", "make_directory"}
 POLICIES = ["fsync", "os"]
+DISK_BLOCKS = 50 * 256
+MANY_TOPICS = 1_000
+SMALL_TOPICS = 150
+"""More deletions than fit into a block that is not full yet."""
 ACKS = [ACKS_ALL, 1]
 
 
@@ -42,9 +49,13 @@ class Disk:
 
 
 @asynccontextmanager
-async def broker_on(disk: Disk, directory: Path, policy: str) -> AsyncIterator[tuple[Server, Room]]:
+async def broker_on(
+    disk: Disk | SmallDisk, directory: Path, policy: str, **settings: str
+) -> AsyncIterator[tuple[Server, Room]]:
     properties = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", "ottla.flush.policy": policy}
-    server = Server(BrokerConfig.from_properties(properties), filesystem=disk.files)
+    properties |= {key.replace("_", "."): value for key, value in settings.items()}
+    files = disk.files if isinstance(disk, Disk) else disk
+    server = Server(BrokerConfig.from_properties(properties), filesystem=files)
     await server.start()
     try:
         async with room_at(server.address) as room:
@@ -161,5 +172,71 @@ def test_a_small_file_without_room_does_not_end_a_log(tmp_path: Path) -> None:
             disk.free()
             assert await room.append("t", b"1") == 1
             assert (tmp_path / "t-0" / "leader-epoch-checkpoint").read_text().splitlines()[1:] == ["1", "0 0"]
+
+    asyncio.run(scenario())
+
+
+async def delete_topics(room: Room, *names: str) -> list[int]:
+    """Delete topics one by one; returns the error codes."""
+    codes = []
+    for name in names:
+        answer = await room.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000), 6)
+        codes += [row.error_code for row in answer.responses]
+    return codes
+
+
+async def usable_bytes(room: Room) -> int:
+    answer = await room.ask(DescribeLogDirsRequest(topics=[]), 4)
+    return int(answer.results[0].usable_bytes)
+
+
+async def produce_until_full(room: Room, topic: str, acks: int) -> list[tuple[int, bytes]]:
+    """Return offsets and values of what was acknowledged."""
+    told: list[tuple[int, bytes]] = []
+    while True:
+        value = os.urandom(20_000 + 7 * len(told))
+        row = await room.produce(topic, batch(value), acks=acks)
+        if row.error_code:
+            assert (row.error_code, row.base_offset) == (FULL, -1)
+            return told
+        told.append((row.base_offset, value))
+
+
+@pytest.mark.parametrize(("policy", "acks"), [("fsync", ACKS_ALL), ("os", 1)])
+def test_a_disk_is_filled_to_the_last_block_and_freed_by_deleting_topics(
+    tmp_path: Path, policy: str, acks: int
+) -> None:
+    """redpanda-data/redpanda#4803, #24492, ozangunalp/kafka-native#151, getsentry/self-hosted#3133: on a volume of 50
+    MB. Deleting is what people do then, and needs a few bytes itself, for which the metadata log keeps a reserve; what
+    would take room instead is refused, so that the reserve stays."""
+    disk = SmallDisk(DISK_BLOCKS)
+    small = [f"small-{number}" for number in range(SMALL_TOPICS)]
+
+    async def scenario() -> None:
+        async with broker_on(disk, tmp_path, policy, log_segment_delete_delay_ms="0") as (_, room):
+            for name in ("kept", "large", *small):
+                await room.create(name)
+            before = await usable_bytes(room)
+            assert len(await produce_until_full(room, "large", acks)) > 1000
+            told = [await room.append("kept", b"%d" % number) for number in range(10)]
+            assert await usable_bytes(room) < before // 100, "who watches this is warned"
+            while disk.free_blocks:  # the last block of a file has room for small records yet
+                disk.take(str(tmp_path / f"ballast-{disk.free_blocks}"), 4096)
+            with pytest.raises(AssertionError, match="The disk is full"):
+                for number in range(MANY_TOPICS):
+                    await room.create(f"more-{number}")
+            assert await delete_topics(room, *small) == [0] * SMALL_TOPICS
+            assert [offset for offset, _ in await room.read_all("kept")] == told
+            assert await delete_topics(room, "large") == [0]
+            while disk.free_blocks < DISK_BLOCKS // 2:  # a thread removes the files
+                await asyncio.sleep(0)
+            await room.create("new")
+            assert await room.append("new", b"goes on") == 0
+            assert await room.append("kept", b"goes on") == len(told)
+        async with broker_on(disk, tmp_path, policy) as (server, room):
+            topics = {topic.name for topic in server.broker.image.topics()}
+            assert {name for name in topics if not name.startswith("more-")} == {"kept", "new"}
+            assert len(await room.read_all("kept")) == len(told) + 1
+            assert await room.append("more-0", b"its log is made when there is room") == 0
 
     asyncio.run(scenario())

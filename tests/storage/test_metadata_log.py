@@ -21,7 +21,13 @@ from ottla.records.batch import split_batches
 from ottla.storage.directory import DirectoryError, MetaProperties
 from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
-from ottla.storage.metadata_log import METADATA_SHARD, MetadataLog, find_metadata_directory, metadata_log_config
+from ottla.storage.metadata_log import (
+    METADATA_SHARD,
+    RESERVE_BYTES,
+    MetadataLog,
+    find_metadata_directory,
+    metadata_log_config,
+)
 from ottla.storage.metadata_recovery_point import MetadataRecoveryPoint
 from ottla.storage.metadata_snapshots import (
     KRAFT_VERSION,
@@ -38,6 +44,7 @@ from ottla.storage.quorum_state import CorruptQuorumState
 from ottla.testing.clock import ManualClock
 from ottla.testing.faults import Faults, FaultyFileSystem, PowerCut
 from ottla.testing.memory import MemoryFileSystem
+from tests.small_disk import SmallDisk
 from tests.storage.harness import GOLDEN, TOPIC_ID, TP, FailingFileSystem, ManualOffload, make_manager
 
 METADATA = "__cluster_metadata-0"
@@ -554,6 +561,34 @@ def test_under_fsync_an_append_is_durable_after_a_flush(tmp_path: Path) -> None:
     assert not ticket.is_durable
     offload.run_all()
     assert ticket.is_durable
+
+
+def test_a_reserve_on_the_disk_is_kept_ahead_of_the_log(tmp_path: Path) -> None:
+    disk = SmallDisk(1000)
+    manager, log = start(tmp_path, filesystem=disk)
+    log.become_leader()
+    assert log.has_room()
+    while disk.free_blocks:
+        disk.take(str(tmp_path / f"ballast-{disk.free_blocks}"), 4096)
+    asked = 0
+    while log.has_room():
+        append(log, bytes(1000))
+        asked += 1000
+    left = 0
+    with pytest.raises(KafkaStorageError, match="No space left"):
+        while True:
+            append(log, bytes(1000))
+            left += 1000
+    assert asked > RESERVE_BYTES // 4
+    assert left > RESERVE_BYTES // 4
+    disk.remove(str(tmp_path / "ballast-1"))
+    append(log, b"one more block")
+    assert not log.has_room()
+    for number in range(2, 100):
+        disk.remove(str(tmp_path / f"ballast-{number}"))
+    assert log.has_room()
+    assert loaded(log)[-1] == b"one more block"
+    manager.close()
 
 
 def test_the_log_serves_its_own_shard_only(tmp_path: Path) -> None:

@@ -47,12 +47,15 @@ from ottla.storage.metadata_snapshots import (
     control_batch,
 )
 from ottla.storage.quorum_state import FILE_NAME, QuorumState, read_quorum_state, write_quorum_state
+from ottla.storage.segment import Segment
 from ottla.storage.sweeper import segment_paths
 
 _log = logging.getLogger(__name__)
 
 METADATA_SHARD: Final = Shard(METADATA_TOPIC, 0)
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
+RESERVE_BYTES: Final = 64 * 1024
+"""Room for some hundreds of deletions."""
 
 
 def metadata_log_config(
@@ -104,6 +107,8 @@ class MetadataLog:
         "_opened",
         "_path",
         "_recovery_point",
+        "_reserved_bytes",
+        "_reserved_in",
         "_segments",
         "_snapshots",
         "directory",
@@ -139,6 +144,9 @@ class MetadataLog:
         self._opened: PartitionLog | None = None
         self._last_timestamp_ms = -1
         self._leader_epoch = 0
+        self._reserved_in: Segment | None = None
+        """The segment for whose growth there is a reserve on the disk, up to `_reserved_bytes`."""
+        self._reserved_bytes = 0
         self.record_bytes_since_snapshot = 0
 
     @property
@@ -329,7 +337,27 @@ class MetadataLog:
     def _append(self, batch: bytes) -> Ticket:
         self.record_bytes_since_snapshot += len(batch)
         self._last_timestamp_ms = self._clock.wall_ms()
-        return self._log.append(bytearray(batch), self._leader_epoch, AppendOrigin.RAFT_LEADER)
+        ticket = self._log.append(bytearray(batch), self._leader_epoch, AppendOrigin.RAFT_LEADER)
+        if self._reserved_in is not None:
+            self.has_room()
+        return ticket
+
+    def has_room(self) -> bool:
+        """Keep a reserve on the disk for the log's next records; False when there is no room to keep it filled.
+
+        A topic can be deleted by it when the disk is full, which needs a record. Where files cannot have a reserve, and
+        before this is called, there is none.
+        """
+        active = self._log.active
+        if self._reserved_in is active and self._reserved_bytes - active.size_bytes >= RESERVE_BYTES // 2:
+            return True
+        reserved_bytes = active.size_bytes + RESERVE_BYTES
+        try:
+            active.file.get().preallocate(reserved_bytes)
+        except OSError:
+            return False
+        self._reserved_in, self._reserved_bytes = active, reserved_bytes
+        return True
 
     def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
         """Store the state as of the log's end. Raises `OSError`; when the log cannot be synced, it takes no more."""

@@ -76,6 +76,7 @@ class MemoryStore:
         self.tickets: list[MemoryTicket] = []
         self.snapshot_offset = 0
         self.next_offset = 0
+        self.is_full = False
         self.leader_epoch = 0
         self.record_bytes_since_snapshot = 0
         self.kraft_version: bytes | None = None
@@ -84,6 +85,9 @@ class MemoryStore:
     @property
     def high_watermark(self) -> int:
         return self.next_offset
+
+    def has_room(self) -> bool:
+        return not self.is_full
 
     def become_leader(self) -> int:
         self.leader_epoch += 1

@@ -245,6 +245,21 @@ def test_a_change_that_cannot_be_appended_changes_nothing() -> None:
     assert list(controller.view.topic_names()) == []
 
 
+def test_on_a_full_disk_only_what_makes_room_is_recorded() -> None:
+    store = MemoryStore(format_records())
+    controller = start(store)
+    controller.create_topics([NewTopic("t", 1, 1)])
+    store.is_full = True
+    with pytest.raises(KafkaStorageError, match="disk is full"):
+        controller.create_topics([NewTopic("u", 1, 1)])
+    with pytest.raises(KafkaStorageError, match="disk is full"):
+        controller.next_producer_id()
+    assert [type(row) for row in controller.create_internal_topic("v").answer.values()] == [KafkaStorageError]
+    (deleted,) = controller.delete_topics([TopicReference(name="t")]).answer
+    assert deleted.error is None
+    assert list(controller.view.topic_names()) == []
+
+
 def test_a_transaction_that_was_never_ended_is_called_off_at_the_next_start() -> None:
     store = MemoryStore(format_records())
     controller = start(store)

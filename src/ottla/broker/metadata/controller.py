@@ -56,7 +56,7 @@ from ottla.config.current_config import CurrentConfig
 from ottla.config.describe import ConfigEntry, describe_new_topic
 from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_TOPIC_ID, TopicId, TopicPartition, format_uuid
 from ottla.protocol.primitives import DecodeError
 
@@ -89,6 +89,9 @@ class MetadataStore(StateStore, Protocol):
 
     @property
     def record_bytes_since_snapshot(self) -> int: ...
+
+    def has_room(self) -> bool:
+        """False when the disk is full but for a reserve, which is for records that help to make room."""
 
     def become_leader(self) -> int:
         """Begin a new epoch and return it. Everything must have been loaded."""
@@ -214,7 +217,7 @@ class MetadataController:
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Committed[CreateTopicsAnswer]:
         """Create topics. Raises `PolicyViolation` for a request that is too large as a whole."""
-        return self.commit(self._decide_new_topics(topics), validate_only=validate_only)
+        return self.commit(self._decide_new_topics(topics), validate_only=validate_only, takes_room=True)
 
     def _decide_new_topics(self, topics: Sequence[NewTopic]) -> Decision[CreateTopicsAnswer]:
         settings = self.settings.values
@@ -241,7 +244,7 @@ class MetadataController:
         """Create a topic of the broker's own. Never raises."""
         decision = self._decide_new_topics([topic_to_create(name, self.settings.values)])
         try:
-            return self._commit(decision)
+            return self._commit(decision, takes_room=True)
         except KafkaError as error:
             return Committed({name: error}, None)
 
@@ -258,7 +261,7 @@ class MetadataController:
     ) -> Committed[CreatePartitionsAnswer]:
         """Give topics more partitions. Raises `PolicyViolation` for a request that is too large as a whole."""
         decision = decide_create_partitions(self._state, topics, directory_id=self._identity.directory_id)
-        return self.commit(decision, validate_only=validate_only)
+        return self.commit(decision, validate_only=validate_only, takes_room=True)
 
     def alter_configs(
         self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
@@ -306,25 +309,31 @@ class MetadataController:
             return None
         recorded = self._state.recorded_partition(topic_id, partition)
         assert recorded is not None, "a raised epoch belongs to a partition"
-        return self._append(leadership_records(topic_id, recorded, self._identity.node_id))
+        return self._append(leadership_records(topic_id, recorded, self._identity.node_id), takes_room=True)
 
     # -- append and replay ----------------------------------------------------------------------------------------
 
-    def commit(self, decision: Decision[AnswerT], *, validate_only: bool = False) -> Committed[AnswerT]:
+    def commit(
+        self, decision: Decision[AnswerT], *, validate_only: bool = False, takes_room: bool = False
+    ) -> Committed[AnswerT]:
         """Append and replay what was decided on `view` just now, or with `validate_only` leave it at that.
 
-        Raises `PolicyViolation` when there is something to append and nothing is written here.
+        What `takes_room`, as new topics do, is left alone on a full disk, so that there is room for deletions.
+        Raises `PolicyViolation` when there is something to append and nothing is written here, `KafkaStorageError`.
         """
         if validate_only or not decision.records:
             return Committed(decision.answer, None)
         if self.is_read_only:
             raise refuse_change()
-        return self._commit(decision)
+        return self._commit(decision, takes_room=takes_room)
 
-    def _commit(self, decision: Decision[AnswerT]) -> Committed[AnswerT]:
-        return Committed(decision.answer, self._append(decision.records) if decision.records else None)
+    def _commit(self, decision: Decision[AnswerT], *, takes_room: bool = False) -> Committed[AnswerT]:
+        ticket = self._append(decision.records, takes_room=takes_room) if decision.records else None
+        return Committed(decision.answer, ticket)
 
-    def _append(self, records: Sequence[MetadataRecord]) -> Ticket:
+    def _append(self, records: Sequence[MetadataRecord], *, takes_room: bool = False) -> Ticket:
+        if takes_room and not self._store.has_room():
+            raise KafkaStorageError("The disk is full: topics can be deleted and settings changed, and nothing else.")
         version = self._state.metadata_version
         values = [encode_record(record, version) for record in records]
         ticket = self._store.append(METADATA_SHARD, [StateRecord(None, value) for value in values], self._epoch)
@@ -384,6 +393,7 @@ class MetadataController:
                 return topic_id
 
     def _next_producer_id_block(self) -> ProducerIdBlock:
-        committed = self._commit(decide_producer_id_block(self._state, broker_epoch=self._broker_epoch))
+        decision = decide_producer_id_block(self._state, broker_epoch=self._broker_epoch)
+        committed = self._commit(decision, takes_room=True)
         self._producer_ids_ticket = committed.ticket
         return committed.answer
