@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from ottla.cli.main import main
+from ottla.cli.reference import leaf_commands
 from ottla.testing.cluster import broker_in_thread
 
 DEAD = "127.0.0.1:1"
@@ -183,6 +184,15 @@ MISSING = [
     ("topics", "offsets", "nope"),
     ("produce", "nope"),
     ("consume", "nope"),
+    ("consume", "nope", "--group", "g"),
+    ("topics", "describe", "nope", "--json"),
+    ("topics", "alter", "nope", "-c", "retention.ms=1"),
+    ("configs", "get", "topic", "nope"),
+    ("configs", "set", "topic", "nope", "retention.ms=1"),
+    ("configs", "unset", "topic", "nope", "retention.ms"),
+    ("groups", "reset", "g", "--to", "end", "--topic", "nope"),
+    ("commitlog", "export", "nope", "{file}"),
+    ("commitlog", "import", "{file}", "nope"),
     ("perf", "produce", "nope", "-n", "1"),
     ("perf", "consume", "nope"),
     ("perf", "latency", "nope", "-n", "10"),
@@ -190,8 +200,8 @@ MISSING = [
 
 
 @pytest.mark.parametrize("words", MISSING, ids=" ".join)
-def test_a_missing_topic_is_exit_code_1_and_one_line(ottla: Ottla, words: tuple[str, ...]) -> None:
-    code, out, err = ottla(*words, stdin=b"x\n")
+def test_a_missing_topic_is_exit_code_1_and_one_line(ottla: Ottla, words: tuple[str, ...], file: str) -> None:
+    code, out, err = ottla(*(word.format(file=file) for word in words), stdin=b"x\n")
 
     assert code == 1
     assert "nope" in err
@@ -202,22 +212,54 @@ def test_a_missing_topic_is_exit_code_1_and_one_line(ottla: Ottla, words: tuple[
 UNREACHABLE = [
     ("topics", "list"),
     ("topics", "create", "t"),
+    ("topics", "describe", "t"),
+    ("topics", "grow", "t", "2"),
+    ("topics", "delete", "t"),
+    ("topics", "offsets", "t"),
     ("topics", "alter", "t", "-c", "a=b"),
     ("produce", "t"),
     ("consume", "t"),
+    ("consume", "t", "--group", "g"),
+    ("groups", "list"),
+    ("groups", "describe", "g"),
+    ("groups", "members", "g"),
+    ("groups", "reset", "g", "--to", "end"),
+    ("groups", "forget", "g"),
+    ("groups", "delete", "g"),
     ("configs", "get", "topic", "t"),
     ("configs", "set", "topic", "t", "a=b"),
     ("configs", "unset", "topic", "t", "a"),
     ("cluster",),
     ("ping",),
     ("ready", "--timeout", "0.1"),
+    ("perf", "produce", "t"),
     ("perf", "consume", "t"),
+    ("perf", "latency", "t"),
+    ("commitlog", "import", "{file}", "t"),
+    ("commitlog", "export", "t", "{file}"),
 ]
 
 
+def test_every_command_that_connects_is_tried_on_a_dead_port() -> None:
+    connecting = {
+        path
+        for path, context in leaf_commands()
+        if any(parameter.name == "bootstrap" for parameter in context.command.params)
+    }
+    tried = {" ".join(words[: len(path.split())]) for words in UNREACHABLE for path in connecting}
+    assert connecting <= tried
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A commit log with nothing in it."""
+    (tmp_path / "values.log").touch()
+    return str(tmp_path / "values.log")
+
+
 @pytest.mark.parametrize("words", UNREACHABLE, ids=" ".join)
-def test_a_dead_port_is_exit_code_3_and_named(ottla: Ottla, words: tuple[str, ...]) -> None:
-    code, out, err = ottla(*words, "-b", DEAD, stdin=b"x\n")
+def test_a_dead_port_is_exit_code_3_and_named(ottla: Ottla, words: tuple[str, ...], file: str) -> None:
+    code, out, err = ottla(*(word.format(file=file) for word in words), "-b", DEAD, stdin=b"x\n")
 
     assert (code, out) == (3, "")
     assert f"{DEAD}" in err

@@ -194,6 +194,71 @@ def test_offsets_are_set_within_what_the_log_has(
     assert committed(address, "reset") == expected
 
 
+def test_an_offset_that_the_log_has_not_is_the_nearest_one_and_said_to_be(ottla: Ottla, address: str) -> None:
+    """Kafka's tool warns as well; a number that was mistyped shall not look like done."""
+    commit(address, "far", p0=1)
+    assert (
+        ottla("groups", "reset", "far", "--to", "99").err == "shared-0 ends at 3, and 99 is behind that: taken is 3\n"
+    )
+    assert (
+        ottla("groups", "reset", "far", "--to", "-99").err
+        == "shared-0 begins at 0, and -96 is before that: taken is 0\n"
+    )
+    assert (
+        ottla("groups", "reset", "far", "--to", "@2099-01-01").err == "shared-0 has no record that late: taken is 3\n"
+    )
+    assert ottla("groups", "reset", "far", "--to", "2").err == ""
+
+
+def test_there_is_no_way_back_from_nowhere(ottla: Ottla, address: str) -> None:
+    commit(address, "partly", p0=1)
+    code, out, err = ottla("groups", "reset", "partly", "--to", "+1", "--topic", "shared")
+    assert (code, out) == (1, "")
+    assert "no offset in shared-1" in err
+    assert committed(address, "partly") == {0: 1}
+
+
+def test_a_partition_that_is_not_there_is_not_passed_over(ottla: Ottla, address: str) -> None:
+    commit(address, "named", p0=1)
+    code, out, err = ottla("groups", "reset", "named", "--to", "end", "-t", "shared", "-p", "0", "-p", "9")
+    assert (code, out, err) == (1, "", "ottla: there is no partition 9 in shared\n")
+    assert committed(address, "named") == {0: 1}
+
+
+def test_offsets_are_forgotten(ottla: Ottla, address: str) -> None:
+    commit(address, "forgets", p0=1, p1=2)
+    dry = ottla("groups", "forget", "forgets", "--partition", "1", "--dry-run")
+    assert (dry.code, dry.out) == (0, "shared-1 would be forgotten\n")
+    assert ottla("groups", "forget", "forgets", "--partition", "1") == (0, "shared-1 forgotten\n", "")
+    assert committed(address, "forgets") == {0: 1}
+    assert ottla("groups", "forget", "forgets", "--topic", "other").code == 1
+    assert ottla("groups", "forget", "nobody").code == 1
+
+
+def test_a_group_that_has_committed_nothing_has_no_lag(ottla: Ottla, address: str) -> None:
+    """B126: nothing committed is not a lag of 0."""
+    commit(address, "blank", p0=1)
+    ottla("groups", "forget", "blank", "--partition", "0")
+    settings = GroupSettings(group_id="blank")
+
+    async def shown() -> dict[str, object]:
+        async with Consumer(address, group=settings, auto_offset_reset="latest") as consumer:
+            await consumer.subscribe("shared")
+            await consumer.next_record(100)
+            while not consumer.assignment:
+                await consumer.next_record(100)
+            told = await asyncio.to_thread(lambda: ottla("groups", "describe", "blank", "--json"))
+            found: dict[str, object] = json.loads(told.out)[0]
+            return found
+
+    assert asyncio.run(shown())["lag"] is None
+
+
+def test_a_group_does_not_wait_for_a_topic_that_is_not_there(ottla: Ottla) -> None:
+    code, out, err = ottla("consume", "nope", "--group", "patient")
+    assert (code, out, err) == (1, "", "ottla: topic 'nope' does not exist; `ottla topics list` shows what does\n")
+
+
 def test_a_reset_may_be_for_some_partitions_or_a_new_topic(ottla: Ottla, address: str) -> None:
     commit(address, "some", p0=2, p1=2)
     assert ottla("groups", "reset", "some", "--to", "start", "--partition", "1").code == 0

@@ -30,6 +30,7 @@ WORDS: Final = {
     "groups describe": ("classic", "consumer"),
     "groups members": ("consumer",),
     "groups reset": ("left", "--to", "start", "--topic", "orders"),
+    "groups forget": ("left", "--topic", "orders"),
     "groups delete": ("left", "nope"),
     "configs get": ("broker", "1", "--all"),
     "configs set": ("topic", "orders", "retention.ms=100000001"),

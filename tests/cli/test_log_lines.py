@@ -44,6 +44,10 @@ def test_no_value_looks_like_more_than_one(value: object, written: str) -> None:
     assert line_of("m", key=value).endswith(f": m key={written}")
 
 
+def test_no_message_looks_like_more_than_one() -> None:
+    assert line_of("odd\nkey\x1b[31m is not a setting").endswith(r": odd\nkey\x1b[31m is not a setting")
+
+
 def test_traceback_comes_after_the_fields() -> None:
     try:
         raise ValueError("broken")

@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "produce": Entry("ottla.cli.produce", "produce", "Send lines, files or JSON to a topic."),
     "consume": Entry("ottla.cli.consume", "consume", "Read records of topics."),
     "groups": Entry("ottla.cli.groups", "groups", "Show groups, members and lag; set offsets back; delete."),
-    "configs": Entry("ottla.cli.configs", "configs", "Get, set and unset settings of topics and brokers."),
+    "configs": Entry("ottla.cli.configs", "configs", "Get, set and unset settings of topics, brokers and groups."),
     "cluster": Entry("ottla.cli.cluster", "cluster", "Show brokers, features and API versions."),
     "ping": Entry("ottla.cli.ping", "ping", "Measure the round trip to a broker and show what it speaks."),
     "ready": Entry("ottla.cli.ready", "ready", "Wait until a cluster serves clients."),
@@ -113,6 +113,13 @@ def run_command(words: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from ottla.cli.output import ANSWER_IS_NO, describe_os_error, say_error
+
+        say_error(describe_os_error(error))
+        return ANSWER_IS_NO
     return 0
 
 

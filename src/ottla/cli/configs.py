@@ -1,4 +1,4 @@
-"""`ottla configs`: get, set and unset settings of topics and brokers."""
+"""`ottla configs`: get, set and unset settings of topics, brokers, groups and loggers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,24 @@ from ottla.errors import KafkaError
 ALL_BROKERS: Final = "default"
 """How a person names the defaults of all brokers."""
 
-_OWN_SOURCES: Final = (ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.CLUSTER)
+_OWN_SOURCES: Final = (
+    ConfigSource.TOPIC,
+    ConfigSource.GROUP,
+    ConfigSource.BROKER,
+    ConfigSource.BROKER_LOGGER,
+    ConfigSource.CLUSTER,
+)
 """Values that were set at run time and can be unset."""
 
-_KIND: Final = click.Choice(["topic", "broker"])
+_KIND: Final = click.Choice(["topic", "broker", "group", "logger"])
 
 
 @click.group()
 def configs() -> None:
-    """Get, set and unset settings of topics and brokers.
+    """Get, set and unset settings of topics, brokers and groups.
 
-    A resource is `topic NAME`, `broker NODE_ID`, or `broker default` for what holds for all brokers.
+    A resource is `topic NAME`, `group NAME`, `broker NODE_ID`, or `broker default` for what holds for all brokers; and
+    `logger NODE_ID` for how much a broker's loggers say.
     """
 
 
@@ -34,6 +41,12 @@ def resource_of(kind: str, name: str) -> ConfigResource:
     """Return the resource that a person named. Raises `click.BadParameter`."""
     if kind == "topic":
         return ConfigResource.topic(name)
+    if kind == "group":
+        return ConfigResource.group(name)
+    if kind == "logger":
+        if not name.isdecimal():
+            raise click.BadParameter(f"{name!r} is no node id; a number is expected")
+        return ConfigResource.logger(int(name))
     if name == ALL_BROKERS:
         return ConfigResource.broker(None)
     if not name.isdecimal():

@@ -102,6 +102,8 @@ def consume(
     wanted = _range(start, until, count)
     write = _writer(template, null.encode(), is_json=is_json, is_hex=is_hex, keys=with_keys, headers=with_headers)
     if group is not None:
+        if not group:
+            raise click.BadParameter("a group has a name", param_hint="--group")
         if partitions or until is not None or start not in DEFAULT_POSITIONS:
             raise click.UsageError("with --group there is no --partition or --until, and --from is start or end")
         from ottla.cli.shared_reading import SharedReading, member_of

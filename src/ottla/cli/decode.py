@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.options import examples, format_time, json_option
-from ottla.cli.output import ANSWER_IS_NO, DONE, print_json, print_line, print_table, run, say_error
+from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, print_json, print_line, print_table, run, say_error
 from ottla.model import IsolationLevel
 from ottla.records.reading import NO_LIMIT, Decoded
 from ottla.records.reading import decode as decode_log
@@ -68,7 +68,7 @@ def decode(
     transactions = [_parse_aborted(text) for text in aborted]
 
     async def work() -> int:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = _bytes_of(file)
         found = decode_log(
             data,
             fetch_offset,
@@ -88,6 +88,13 @@ def decode(
         return ANSWER_IS_NO
 
     run(work())
+
+
+def _bytes_of(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Refused(f"{file}: {error.strerror or error}") from None
 
 
 def _parse_aborted(text: str) -> tuple[int, int]:

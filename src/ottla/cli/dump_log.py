@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,9 @@ from ottla.protocol.schema import Struct
 from ottla.records.record import Record
 from ottla.storage.dump import NothingToShow, RecordReader, Row, dump_file, plain_record
 from ottla.storage.files import LocalFileSystem
+
+_SHOWN: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint", ".metadata", "quorum-state")
+"""How the files of a directory end that are shown."""
 
 _UUID_BYTES: Final = 16
 _COORDINATOR_LOGS: Final[dict[str, Callable[[bytes, bytes | None], CoordinatorRecord | RawCoordinatorRecord]]] = {
@@ -58,15 +62,16 @@ def dump_log(paths: tuple[Path, ...], with_records: bool, as_json: bool) -> None
     """
     is_damaged = False
     for path in (found for given in paths for found in _files(given)):
-        if not as_json:
-            print_line(f"# {path}")
-        reader = record_reader(path) if with_records else None
+        rows = dump_file(LocalFileSystem(), str(path), record_reader(path) if with_records else None)
         try:
-            for row in dump_file(LocalFileSystem(), str(path), reader):
-                is_damaged = is_damaged or "problem" in row or row.get("is_valid") is False
-                _print_row(path, row, as_json)
+            first = next(rows, None)
         except NothingToShow as error:
             raise click.UsageError(str(error)) from None
+        if not as_json:
+            print_line(f"# {path}")
+        for row in chain(() if first is None else (first,), rows):
+            is_damaged = is_damaged or "problem" in row or row.get("is_valid") is False
+            _print_row(path, row, as_json)
     if is_damaged:
         raise click.exceptions.Exit(1)
 
@@ -76,8 +81,10 @@ def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    shown = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "checkpoint", ".metadata", "quorum-state")
-    yield from sorted(found for found in path.iterdir() if found.name.endswith(shown) and found.is_file())
+    found = sorted(one for one in path.iterdir() if one.name.endswith(_SHOWN) and one.is_file())
+    if not found:
+        raise click.ClickException(f"{path} has no files that can be shown; name the directory of a partition")
+    yield from found
 
 
 def _print_row(path: Path, row: Row, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
+from string import hexdigits
 from typing import Final
 
 from ottla.cli.options import format_time
@@ -121,6 +122,8 @@ def _parse(template: str, null: bytes, show: Callable[[bytes], bytes]) -> list[_
             if letter == "%":
                 literal += b"%"
                 continue
+            if not letter:
+                raise ValueError("a format does not end with %; %% is a percent sign")
             if letter not in fields:
                 raise ValueError(f"a format has no %{letter}; it has {' '.join('%' + name for name in fields)} %%")
             parts += [_literal(bytes(literal)), fields[letter]]
@@ -131,7 +134,10 @@ def _parse(template: str, null: bytes, show: Callable[[bytes], bytes]) -> list[_
 def _escape(template: str, position: int) -> tuple[bytes, int]:
     letter = template[position : position + 1]
     if letter == "x":
-        return bytes.fromhex(template[position + 1 : position + 3]), position + 3
+        digits = template[position + 1 : position + 3]
+        if len(digits) != 2 or not set(digits) <= set(hexdigits):
+            raise ValueError(f"a format has two hexadecimal digits behind \\x, not {digits!r}")
+        return bytes.fromhex(digits), position + 3
     if letter not in _ESCAPES:
         raise ValueError(f"a format has no \\{letter}; it has \\n \\t \\r \\0 \\xHH \\\\")
     return _ESCAPES[letter], position + 1

@@ -1,15 +1,19 @@
-"""`ottla groups`: which groups there are, who is in them, how far behind they are, and setting them back."""
+"""`ottla groups`: which groups there are, who is in them, and how far behind they are. Their offsets are changed by
+`group_offsets`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option, parse_time
+from ottla.cli.group_offsets import forget, reset
+from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
 from ottla.cli.output import (
     DONE,
+    UNKNOWN,
     Refused,
     count_text,
     failed_rows,
@@ -21,14 +25,21 @@ from ottla.cli.output import (
     say,
 )
 from ottla.client.admin import Admin
-from ottla.client.committed import OffsetAndMetadata
 from ottla.client.groups import GroupDescription, MemberDescription, PartitionLag
-from ottla.client.offsets import OffsetAndTimestamp
-from ottla.clock import SystemClock
 from ottla.errors import GroupIdNotFound, KafkaError
 from ottla.model import TopicPartition
 
-EMPTY: Final = "Empty"
+STATES: Final = (
+    "Empty",
+    "Stable",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
+TYPES: Final = ("classic", "consumer", "share", "streams")
 
 
 def _admin(bootstrap: str) -> Admin:
@@ -40,12 +51,24 @@ def groups() -> None:
     """List and describe groups, show lag and members, set offsets back, delete."""
 
 
+groups.add_command(reset)
+groups.add_command(forget)
+
+
 # ---- list
 
 
 @groups.command("list", epilog=examples("ottla groups list", "ottla groups list --state empty --json"))
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in this state.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only groups of this type: classic, consumer.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES, case_sensitive=False),
+    multiple=True,
+    help="Only groups in this state.",
+)
+@click.option(
+    "--type", "types", type=click.Choice(TYPES, case_sensitive=False), multiple=True, help="Only groups of this type."
+)
 @json_option
 @bootstrap_option
 def list_groups(states: tuple[str, ...], types: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
@@ -116,7 +139,7 @@ def _described_json(group: GroupDescription, rows: Sequence[PartitionLag]) -> di
     owners = _owners(group)
     described = _group_json(group)
     described["members"] = len(group.members)
-    described["lag"] = sum(row.lag or 0 for row in rows)
+    described["lag"] = _total_lag(rows)
     described["partitions"] = [
         {
             "topic": row.partition.topic,
@@ -133,6 +156,12 @@ def _described_json(group: GroupDescription, rows: Sequence[PartitionLag]) -> di
     return described
 
 
+def _total_lag(rows: Sequence[PartitionLag]) -> int | None:
+    """Add up what is known. A group that has committed nothing has no lag, which is not a lag of 0."""
+    known = [row.lag for row in rows if row.lag is not None]
+    return sum(known) if known else None
+
+
 def _group_json(group: GroupDescription) -> dict[str, object]:
     return {
         "group": group.group_id,
@@ -147,9 +176,10 @@ def _group_json(group: GroupDescription) -> dict[str, object]:
 
 def _print_described(group: GroupDescription, rows: Sequence[PartitionLag]) -> None:
     owners = _owners(group)
-    lag = sum(row.lag or 0 for row in rows)
+    lag = _total_lag(rows)
     print_line(
-        f"{group.group_id}  {group.group_type}  {group.state}  {count_text(len(group.members), 'member')}  lag {lag}"
+        f"{group.group_id}  {group.group_type}  {group.state}  {count_text(len(group.members), 'member')}"
+        f"  lag {UNKNOWN if lag is None else lag}"
     )
     print_table(
         ["topic", "partition", "committed", "beginning", "end", "lag", "member", "host"],
@@ -266,151 +296,6 @@ async def _get(admin: Admin, name: str) -> GroupDescription:
     if isinstance(found, KafkaError):
         raise found
     return found
-
-
-# ---- reset
-
-
-@groups.command(
-    epilog=examples(
-        "ottla groups reset billing --to start --dry-run",
-        "ottla groups reset billing --to -100 --topic orders",
-        "ottla groups reset billing --to @-2h --topic orders --partition 0 --json",
-    )
-)
-@click.argument("name", metavar="GROUP")
-@click.option(
-    "--to",
-    "where",
-    required=True,
-    metavar="WHERE",
-    help="start, end, an offset, +N or -N from where the group is, or @TIME (@-1h, @2026-05-04T12:00).",
-)
-@click.option("-t", "--topic", "topics", multiple=True, help="Only this topic, also one that the group does not know.")
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be set.")
-@json_option
-@bootstrap_option
-def reset(
-    name: str,
-    where: str,
-    topics: tuple[str, ...],
-    partitions: tuple[int, ...],
-    dry_run: bool,
-    as_json: bool,
-    bootstrap: str,
-) -> None:
-    """Set a group's offsets. Nobody may be in the group."""
-    choose = _parse_where(where)
-
-    async def work() -> int:
-        async with _admin(bootstrap) as admin:
-            await _check_is_idle(admin, name)
-            rows = await _rows_to_reset(admin, name, topics, partitions)
-            times = await _offsets_at_time(admin, where, rows)
-            changes = {row.partition: choose(row, times.get(row.partition)) for row in rows}
-            answers: Mapping[TopicPartition, KafkaError | None] = dict.fromkeys(changes)
-            if not dry_run:
-                offsets = {partition: OffsetAndMetadata(offset) for partition, offset in changes.items()}
-                answers = await admin.groups.commit(name, offsets)
-        _print_reset(rows, changes, answers, as_json=as_json)
-        if dry_run:
-            say("nothing was changed; leave out --dry-run to do it")
-        return failed_rows((str(partition), error) for partition, error in answers.items())
-
-    run(work())
-
-
-Choose = Callable[[PartitionLag, "int | None"], int]
-"""Takes a partition's offsets and the offset for the asked time; returns where to go."""
-
-
-def _parse_where(where: str) -> Choose:
-    if where == "start":
-        return lambda row, _: row.beginning or 0
-    if where == "end":
-        return lambda row, _: row.high_watermark or 0
-    if where.startswith("@"):
-        parse_time(where[1:], SystemClock().wall_ms())
-        return lambda row, at: _within(row, (row.high_watermark or 0) if at is None else at)
-    number = where[1:] if where[:1] in ("+", "-") else where
-    if not number.isdecimal():
-        raise click.BadParameter(f"{where!r} is none of start, end, OFFSET, +N, -N, @TIME", param_hint="--to")
-    if where[0] in "+-":
-        return lambda row, _: _within(row, (row.committed if row.committed is not None else 0) + int(where))
-    return lambda row, _: _within(row, int(number))
-
-
-def _within(row: PartitionLag, offset: int) -> int:
-    """Return the nearest offset that the log has."""
-    return max(row.beginning or 0, min(offset, row.high_watermark or 0))
-
-
-async def _check_is_idle(admin: Admin, name: str) -> None:
-    found = (await admin.groups.describe([name]))[name]
-    if isinstance(found, GroupDescription) and found.state != EMPTY:
-        raise Refused(
-            f"group {name!r} is {found.state} with {count_text(len(found.members), 'member')}; stop them first"
-        )
-
-
-async def _rows_to_reset(
-    admin: Admin, name: str, topics: Sequence[str], partitions: Sequence[int]
-) -> list[PartitionLag]:
-    """Return what shall be set: all that the group has committed, or the topics that are named."""
-    wanted: list[TopicPartition] = []
-    for topic in topics:
-        info = await admin.describe_topic(topic)
-        wanted += [TopicPartition(topic, row.partition) for row in info.partitions]
-    rows = [
-        row
-        for row in await admin.groups.lag(name, wanted)
-        if row.high_watermark is not None
-        and (not topics or row.partition.topic in topics)
-        and (not partitions or row.partition.partition in partitions)
-    ]
-    if not rows:
-        raise Refused(f"group {name!r} has no such offsets; name a topic with --topic")
-    return rows
-
-
-async def _offsets_at_time(admin: Admin, where: str, rows: Sequence[PartitionLag]) -> dict[TopicPartition, int]:
-    if not where.startswith("@"):
-        return {}
-    timestamp_ms = parse_time(where[1:], SystemClock().wall_ms())
-    answers = await admin.list_offsets(dict.fromkeys((row.partition for row in rows), timestamp_ms))
-    return {
-        partition: answer.offset
-        for partition, answer in answers.items()
-        if isinstance(answer, OffsetAndTimestamp) and answer.offset >= 0
-    }
-
-
-def _print_reset(
-    rows: Sequence[PartitionLag],
-    changes: Mapping[TopicPartition, int],
-    answers: Mapping[TopicPartition, KafkaError | None],
-    *,
-    as_json: bool,
-) -> None:
-    if as_json:
-        print_json(
-            [
-                {
-                    "topic": row.partition.topic,
-                    "partition": row.partition.partition,
-                    "committed_offset": row.committed,
-                    "new_offset": changes[row.partition],
-                    "error": None if (error := answers.get(row.partition)) is None else error.name,
-                }
-                for row in rows
-            ]
-        )
-        return
-    print_table(
-        ["topic", "partition", "committed", "new"],
-        [(row.partition.topic, row.partition.partition, row.committed, changes[row.partition]) for row in rows],
-    )
 
 
 # ---- delete

@@ -36,7 +36,15 @@ RATES: Final[dict[str, Shape]] = {"seconds": "number", "records_per_second": "nu
 FINDINGS: Final[Shape] = [{"path": "text", "problem": "text", "loses_bytes": "number"}]
 
 SHAPES: Final[dict[str, Shape]] = {
-    "topics create": [{**TOPIC, "partitions": "number", "replication_factor": "number"}],
+    "topics create": [
+        {
+            "topic": "text",
+            "topic_id": "text?",
+            "partitions": "number?",
+            "replication_factor": "number?",
+            "error": "text?",
+        }
+    ],
     "topics list": [{**TOPIC, "is_internal": "yes/no", "partitions": "number", "replication_factor": "number"}],
     "topics describe": [
         {
@@ -86,7 +94,7 @@ SHAPES: Final[dict[str, Shape]] = {
         {
             **GROUP,
             "members": "number",
-            "lag": "number",
+            "lag": "number?",
             "partitions": [
                 {
                     **PLACE,
@@ -116,6 +124,7 @@ SHAPES: Final[dict[str, Shape]] = {
         ],
     },
     "groups reset": [{**PLACE, "committed_offset": "number?", "new_offset": "number", "error": "text?"}],
+    "groups forget": OUTCOMES,
     "groups delete": OUTCOMES,
     "configs get": [
         {
@@ -177,6 +186,7 @@ SHAPES: Final[dict[str, Shape]] = {
         "node_id": "number?",
         "directory_id": "text?",
         "was_left_cleanly": "yes/no",
+        "problem": "text",
         "partitions": [
             {
                 "partition": "text",
@@ -196,7 +206,7 @@ SHAPES: Final[dict[str, Shape]] = {
 LINES: Final = ("consume", "commitlog append", "commitlog read", "dump-log")
 """Commands that print a document a line."""
 
-OFTEN_ABSENT: Final = {"topics offsets": ("offset_at_time",), "decode": ("error",)}
+OFTEN_ABSENT: Final = {"topics offsets": ("offset_at_time",), "decode": ("error",), "storage info": ("problem",)}
 """Fields that are there only where they were asked for, or where there is something to say."""
 
 TOLD_BY_NAME: Final = "_base64"

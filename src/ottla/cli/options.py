@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -19,10 +20,30 @@ MOST_REPLICAS: Final = 2**15 - 1
 LAST_MS: Final = 2**63 - 1
 """What the protocol has room for."""
 
+MOST_SECONDS: Final = 10_000_000
+MOST_MS: Final = MOST_SECONDS * 1000
+MOST_PER_SECOND: Final = 1_000_000_000
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = re.compile(r"-(\d+)(ms|s|m|h|d|w)")
+
+
+class Amount(click.FloatRange):
+    """A number from 0 up, or from above 0; what Python calls a number and is none (`nan`) is refused."""
+
+    name = "number"
+
+    def __init__(self, most: float, *, above_zero: bool = False) -> None:
+        super().__init__(min=0, max=most, min_open=above_zero)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Raises `click.BadParameter`."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
 
 
 def bootstrap_option(command: F) -> F:
@@ -71,7 +92,7 @@ _PRODUCER_OPTIONS: Final = (
     ),
     click.option(
         "--linger-ms",
-        type=click.FloatRange(min=0),
+        type=Amount(MOST_MS),
         metavar="MS",
         default=5.0,
         show_default=True,

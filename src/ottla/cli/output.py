@@ -56,7 +56,7 @@ def run(work: Coroutine[Any, Any, int]) -> NoReturn:
         say_error(describe_error(error))
     except OSError as error:
         code = ANSWER_IS_NO
-        say_error(f"{error.filename or 'input or output'}: {error.strerror or error}")
+        say_error(describe_os_error(error))
     sys.exit(code)
 
 
@@ -78,6 +78,11 @@ def describe_error(error: KafkaError) -> str:
         return f"cannot reach the cluster: tried {tried}. Is a broker there? Give its address with -b HOST:PORT"
     text = " ".join(str(error).split()) or error.sentence
     return f"{text} [{error.name}]"
+
+
+def describe_os_error(error: OSError) -> str:
+    """Return one line about what the system refused, with the file's name where that is known."""
+    return f"{error.filename or 'input or output'}: {error.strerror or error}"
 
 
 def say(text: str) -> None:

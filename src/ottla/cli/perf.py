@@ -9,7 +9,15 @@ from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option, producer_options
+from ottla.cli.options import (
+    MOST_PER_SECOND,
+    Amount,
+    bootstrap_option,
+    cluster_settings,
+    examples,
+    json_option,
+    producer_options,
+)
 from ottla.cli.output import DONE, Refused, count_text, print_json, print_line, run, say
 from ottla.client.consumer import Consumer
 from ottla.client.producer import Producer, ProducerSettings
@@ -58,7 +66,7 @@ def perf() -> None:
 @click.option(
     "-r",
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(MOST_PER_SECOND, above_zero=True),
     metavar="N",
     help="Records per second; else all it takes.",
 )
@@ -193,7 +201,7 @@ def _report(facts: dict[str, object], count: int, size_bytes: int, seconds: floa
 @click.option(
     "-r",
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(MOST_PER_SECOND, above_zero=True),
     metavar="N",
     default=400.0,
     show_default=True,

@@ -12,7 +12,7 @@ import time
 
 import click
 
-from ottla.cli.options import CLIENT_ID, bootstrap_option, examples, json_option
+from ottla.cli.options import CLIENT_ID, MOST_SECONDS, Amount, bootstrap_option, examples, json_option
 from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, print_json, print_line, run, say_error
 from ottla.client.connection import ConnectionSettings, format_address, open_connection
 from ottla.client.errors import ConnectionLost
@@ -28,7 +28,7 @@ from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=float,
+    type=Amount(MOST_SECONDS),
     metavar="SECONDS",
     default=5.0,
     show_default=True,
@@ -39,7 +39,7 @@ from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> None:
     """Measure the round trip to each bootstrap address and show what it speaks.
 
-    Exits 1 when a broker advertises an address that cannot be reached from here.
+    Exits 1 when only some of the addresses answer, or a broker advertises one that cannot be reached from here.
     """
     settings = ConnectionSettings(
         client_id=CLIENT_ID,
@@ -55,7 +55,7 @@ def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> N
                 rows.append(await _ping(host, port, settings, count))
             except ConnectionLost as error:
                 say_error(f"no answer from {error.address}: {error.reason}")
-                code = UNREACHABLE
+                code = ANSWER_IS_NO
             else:
                 if not as_json:
                     _print(rows[-1])
@@ -65,10 +65,10 @@ def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> N
                         f"a broker there advertises {address}, which cannot be reached from here ({reason}): "
                         "clients will fail; see advertised.listeners"
                     )
-                    code = max(code, ANSWER_IS_NO)
-        if as_json:
+                    code = ANSWER_IS_NO
+        if as_json and rows:
             print_json(rows)
-        return code
+        return code if rows else UNREACHABLE
 
     run(work())
 

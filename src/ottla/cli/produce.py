@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from enum import Enum
 from io import RawIOBase
@@ -227,18 +227,21 @@ async def _send_all(
 ) -> None:
     for file in files:
         where = "standard input" if file == "-" else file
-        async for rows in _rows(file, where, shape):
-            for row in rows:
-                await producer.send(
-                    topic,
-                    row.value,
-                    key=row.key,
-                    partition=partition if row.partition is None else row.partition,
-                    headers=row.headers,
-                    timestamp_ms=row.timestamp_ms,
-                )
-            if producer.failed_count:
-                return  # flush says why; more would fail the same way
+        try:
+            async for rows in _rows(file, where, shape):
+                for row in rows:
+                    await producer.send(
+                        topic,
+                        row.value,
+                        key=row.key,
+                        partition=partition if row.partition is None else row.partition,
+                        headers=row.headers,
+                        timestamp_ms=row.timestamp_ms,
+                    )
+                if producer.failed_count:
+                    return  # flush says why; more would fail the same way
+        except OSError as error:
+            raise Refused(f"{where}: {error.strerror or error}") from None
 
 
 async def _rows(file: str, where: str, shape: Shape) -> AsyncIterator[list[Row]]:
@@ -307,15 +310,14 @@ async def read_chunks(stream: BinaryIO) -> AsyncIterator[bytes]:
     room = threading.Semaphore(4)
 
     def pump() -> None:
-        try:
-            for chunk in _chunks(getattr(stream, "raw", stream)):
-                room.acquire()
-                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
-            loop.call_soon_threadsafe(chunks.put_nowait, b"")
-        except (OSError, ValueError) as error:
-            loop.call_soon_threadsafe(chunks.put_nowait, error)
-        except RuntimeError:
-            return  # the loop is gone, and with it whoever would read
+        with suppress(RuntimeError):  # the loop is gone, and with it whoever would read
+            try:
+                for chunk in _chunks(getattr(stream, "raw", stream)):
+                    room.acquire()
+                    loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+                loop.call_soon_threadsafe(chunks.put_nowait, b"")
+            except (OSError, ValueError) as error:
+                loop.call_soon_threadsafe(chunks.put_nowait, error)
 
     threading.Thread(target=pump, name="input", daemon=True).start()
     while chunk := await chunks.get():

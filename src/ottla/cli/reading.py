@@ -108,6 +108,9 @@ class Reading:
             starts = {tp: max(beginnings[tp], ends[tp] - int(start[1:])) for tp in assigned}
         elif start.isdecimal():
             starts = {tp: max(beginnings[tp], min(int(start), ends[tp])) for tp in assigned}
+            for tp, offset in starts.items():
+                if offset != int(start) and not self._is_quiet:
+                    say(f"{tp} has {beginnings[tp]} to {ends[tp]}: reading begins at {offset}")
         else:
             starts = dict(beginnings if start == "start" else ends)
         for tp, offset in starts.items():

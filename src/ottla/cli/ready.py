@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
+from ottla.cli.options import MOST_SECONDS, Amount, bootstrap_option, cluster_settings, examples, json_option
 from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, describe_error, print_json, run, say, say_error
 from ottla.client.admin import Admin, NewTopic
 from ottla.client.errors import ClusterUnreachable, ConnectionLost
@@ -26,7 +26,7 @@ PAUSE_SECONDS: Final = 0.05
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=float,
+    type=Amount(MOST_SECONDS),
     metavar="SECONDS",
     default=10.0,
     show_default=True,
@@ -63,7 +63,15 @@ def ready(timeout_seconds: float, quiet: bool, as_json: bool, bootstrap: str) ->
 
 
 async def _why_not_ready(bootstrap: str, patience_seconds: float) -> KafkaError | None:
-    """Try once what clients need; return what failed."""
+    """Try once what clients need; return what failed. A broker that hangs in the middle of it is no answer."""
+    try:
+        async with asyncio.timeout(patience_seconds):
+            return await _first_failure(bootstrap, patience_seconds)
+    except TimeoutError:
+        return ClusterUnreachable({bootstrap: f"no answer within {patience_seconds:.1f} s"})
+
+
+async def _first_failure(bootstrap: str, patience_seconds: float) -> KafkaError | None:
     admin = Admin(bootstrap, cluster=cluster_settings(patience_ms=int(patience_seconds * 1000)))
     try:
         await admin.start()

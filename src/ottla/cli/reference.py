@@ -26,7 +26,8 @@ says the same.
 
 Every command but `ottla serve` is an ordinary client: it works on any Kafka-compatible cluster. Each takes `-b` or
 `--bootstrap HOST:PORT[,...]`, which says where that is; else the environment variable `OTTLA_BOOTSTRAP` does, else it
-is `localhost:9092`. The commands that read files (`decode`, `commitlog` apart from `import` and `export`) need none.
+is `localhost:9092`. The commands that read files (`decode`, `commitlog` apart from `import` and `export`, `storage`,
+`dump-log`) need none.
 
 Data goes to standard output, talk to standard error. Tables are for people: on a terminal they have rules, elsewhere
 they are columns with tabs between, with `-` for what is not known. A closed pipe ends a command in silence; Ctrl-C ends

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         options = serve_parser().parse_args(arguments)
         config = read_config(options)
     except OSError as error:
-        return _complain(f"cannot read {error.filename}: {error.strerror}", EXIT_USAGE)
+        return _complain(f"cannot read {error.filename or options.properties}: {error.strerror}", EXIT_USAGE)
     except ConfigError as error:
         return _complain(str(error), EXIT_USAGE)
     for warning in config.warnings:
@@ -137,11 +137,6 @@ async def _serve(config: BrokerConfig, *, is_read_only: bool) -> int:
     limit = raise_descriptor_limit()
     if limit < FEW_DESCRIPTORS:
         _log.warning("few files may be open at once; raise the limit (LimitNOFILE, ulimit -Hn)", extra={"limit": limit})
-    if is_read_only:
-        _log.info(
-            "serving read-only: what a start repairs, it repairs in memory",
-            extra={"log.dirs": ",".join(config.log_dirs)},
-        )
     stopped = _stop_on_signals()
     server = Server(config, is_read_only=is_read_only)
     try:
@@ -150,6 +145,10 @@ async def _serve(config: BrokerConfig, *, is_read_only: bool) -> int:
         return _complain(str(error), EXIT_FAILED)
     gc.freeze()  # what a start made stays as long as the process: no collection need look at it again
     gc.enable()
+    if is_read_only:
+        _log.info(
+            "serving read-only; what had to be repaired was, in memory", extra={"log.dirs": ",".join(config.log_dirs)}
+        )
     print(f"ottla ready on {server.address}", flush=True)
     await stopped.wait()
     _log.info("stopping")

@@ -10,10 +10,11 @@ from typing import Final
 
 from ottla.cli.formats import Writer
 from ottla.cli.options import cluster_settings
-from ottla.cli.output import DONE, count_text, say
+from ottla.cli.output import DONE, Refused, count_text, say
 from ottla.client.consumer import Consumer
 from ottla.client.fetcher import FetchSettings
 from ottla.client.membership import GroupSettings, RebalanceListener
+from ottla.errors import UnknownTopicOrPartition
 from ottla.model import IsolationLevel, TopicPartition
 
 COMMIT_SECONDS: Final = 1.0
@@ -49,18 +50,33 @@ class SharedReading(RebalanceListener):
     async def run(self, topics: Sequence[str]) -> int:
         try:
             await self._consumer.start()
+            for topic in topics:
+                await self._check_topic(topic)
             await self._consumer.subscribe(*topics, listener=self)
+            try:
+                await self._read_all()
+            finally:
+                await self._commit(list(self._written))
+            if not self._is_quiet:
+                say(f"{count_text(self._count, 'record')} read and committed")
+        finally:
+            await self._consumer.close()
+        return DONE
+
+    async def _check_topic(self, topic: str) -> None:
+        """A member of a group would wait for a topic to appear, without a word."""
+        try:
+            await self._consumer.partitions_of(topic)
+        except UnknownTopicOrPartition:
+            raise Refused(f"topic {topic!r} does not exist; `ottla topics list` shows what does") from None
+
+    async def _read_all(self) -> None:
+        try:
             while self._limit is None or self._count < self._limit:
                 await self._read()
-            return DONE
         except asyncio.CancelledError:
             say("\n" + where_it_was(self._count, self._places))
             raise
-        finally:
-            await self._commit(list(self._written))
-            await self._consumer.close()
-            if not self._is_quiet:
-                say(f"{count_text(self._count, 'record')} read and committed")
 
     async def _read(self) -> None:
         batch = await self._consumer.next_batch(int(COMMIT_SECONDS * 1000))

@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from ottla.cli.options import examples, json_option
-from ottla.cli.output import print_json, print_line, print_table, say_error
+from ottla.cli.output import count_text, print_json, print_line, print_table, say, say_error
+from ottla.storage.directory import META_PROPERTIES, DirectoryError
 from ottla.storage.dump import Row
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.inspection import describe_directory, partition_directories, repair_partition
@@ -35,6 +36,7 @@ directory_argument = click.argument("directory", type=click.Path(exists=True, fi
 @json_option
 def info(directory: Path, as_json: bool) -> None:
     """Say whose directory it is, and what its partitions hold."""
+    _partitions(directory)
     found = describe_directory(LocalFileSystem(), str(directory))
     if as_json:
         print_json(found)
@@ -64,9 +66,11 @@ def info(directory: Path, as_json: bool) -> None:
 @json_option
 def verify(directory: Path, as_json: bool) -> None:
     """Read everything and list what is not as it should be. Changes nothing; ends with 1 when there is something."""
+    paths = _partitions(directory)
     with _unused(directory):
-        findings = [finding for path in _partitions(directory) for finding in verify_partition(LocalFileSystem(), path)]
+        findings = [finding for path in paths for finding in verify_partition(LocalFileSystem(), path)]
     _print_findings(findings, as_json)
+    say(f"{count_text(len(paths), 'partition')} read, {count_text(len(findings), 'finding')}")
     sys.exit(1 if findings else 0)
 
 
@@ -81,8 +85,9 @@ def repair(directory: Path, dry_run: bool, as_json: bool) -> None:
     """
     filesystem = LocalFileSystem()
     findings: list[Finding] = []
+    paths = _partitions(directory)
     with _unused(directory):
-        for path in _partitions(directory):
+        for path in paths:
             found = list(verify_partition(filesystem, path))
             findings += found
             if found and not dry_run:
@@ -91,11 +96,23 @@ def repair(directory: Path, dry_run: bool, as_json: bool) -> None:
     if not as_json:
         lost = sum(finding.loses_bytes for finding in findings)
         done = "would be" if dry_run else "were"
-        print_line(f"{len(findings)} findings; {lost} bytes {done} cut off")
+        print_line(f"{count_text(len(findings), 'finding')}; {lost} bytes {done} cut off")
 
 
 def _partitions(directory: Path) -> list[str]:
-    return partition_directories(LocalFileSystem(), str(directory))
+    """Return the paths of its partitions. Raises `click.ClickException` for what is no log directory."""
+    filesystem = LocalFileSystem()
+    if not directory.is_dir():
+        raise click.ClickException(f"{directory} is no directory")
+    try:
+        found = partition_directories(filesystem, str(directory))
+    except DirectoryError as error:
+        raise click.ClickException(str(error)) from None
+    if not found and not filesystem.exists(str(directory / META_PROPERTIES)):
+        raise click.ClickException(
+            f"{directory} has neither {META_PROPERTIES} nor partitions; name a directory of log.dirs"
+        )
+    return found
 
 
 def _print_findings(findings: list[Finding], as_json: bool) -> None:

@@ -18,7 +18,17 @@ from ottla.cli.options import (
     parse_settings,
     parse_time,
 )
-from ottla.cli.output import DONE, count_text, failed_rows, print_json, print_line, print_table, report_changes, run
+from ottla.cli.output import (
+    DONE,
+    count_text,
+    failed_rows,
+    print_json,
+    print_line,
+    print_table,
+    report_changes,
+    run,
+    say,
+)
 from ottla.client.admin import BROKER_DEFAULT, Admin, CreatedTopic, NewTopic
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
 from ottla.client.offsets import OffsetAndTimestamp
@@ -86,24 +96,29 @@ def create(
         async with _admin(bootstrap) as admin:
             results = await admin.create_topics(wanted, validate_only=validate_only)
         if if_not_exists:
-            results = {name: row for name, row in results.items() if not isinstance(row, TopicAlreadyExists)}
-        created = [row for row in results.values() if isinstance(row, CreatedTopic)]
+            for name in [name for name, row in results.items() if isinstance(row, TopicAlreadyExists)]:
+                say(f"{name} exists already")
+                del results[name]
         if as_json:
-            print_json([_created_json(row) for row in created])
+            print_json([_created_json(name, row) for name, row in results.items()])
         else:
-            for row in created:
-                print_line(_created_line(row, validate_only=validate_only))
+            for row in results.values():
+                if isinstance(row, CreatedTopic):
+                    print_line(_created_line(row, validate_only=validate_only))
         return failed_rows(results.items())
 
     run(work())
 
 
-def _created_json(topic: CreatedTopic) -> dict[str, object]:
+def _created_json(name: str, topic: CreatedTopic | KafkaError) -> dict[str, object]:
+    if isinstance(topic, KafkaError):
+        return {"topic": name, "topic_id": None, "partitions": None, "replication_factor": None, "error": topic.name}
     return {
-        "topic": topic.name,
+        "topic": name,
         "topic_id": format_uuid(topic.topic_id),
         "partitions": topic.partitions,
         "replication_factor": topic.replication_factor,
+        "error": None,
     }
 
 

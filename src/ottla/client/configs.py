@@ -64,6 +64,15 @@ class ConfigResource(NamedTuple):
         return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
 
     @classmethod
+    def group(cls, group_id: str) -> Self:
+        return cls(ResourceType.GROUP, group_id)
+
+    @classmethod
+    def logger(cls, node_id: int) -> Self:
+        """The loggers of a broker; their settings are levels."""
+        return cls(ResourceType.BROKER_LOGGER, str(node_id))
+
+    @classmethod
     def of(cls, number: int, name: str) -> Self:
         """From the wire; a type that is not known here is UNKNOWN."""
         known = number in ResourceType._value2member_map_
