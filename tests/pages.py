@@ -10,7 +10,7 @@ A page has a directory of its own and, once it says so, a broker. Fenced blocks 
 
 Commands that keep running are known by their words: `make serve` and `ottla serve ...` start the page's broker, on a
 free port whatever the page says, and `^C` stops it. Other `make` commands only have to exist.
-`<!-- elsewhere: FILE -->` before a block says that these tests leave it to others.
+`<!-- elsewhere: FILE::TEST -->` before a block says that another test does it, which takes it with `left_to`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Block:
     value: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
+        return f"{os.path.relpath(self.page, ROOT)}:{self.line}"
 
 
 def blocks(page: Path) -> Iterator[Block]:
@@ -72,6 +72,23 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(page, start, fence["language"], text, mark and mark["word"], mark and mark["value"])
         mark = None
         number = end + 1
+
+
+def left_to(page: Path, test: str) -> list[Block]:
+    """Return the blocks of a page that it leaves to a test, FILE::TEST. Raises `AssertionError` when there is none."""
+    found = [block for block in blocks(page) if block.mark == "elsewhere" and block.value == test]
+    assert found, f"{page.relative_to(ROOT)} leaves nothing to {test}"
+    return found
+
+
+def check_is_taken(block: Block) -> None:
+    """Raise `AssertionError` unless the test that a block is left to exists and takes it from its page."""
+    file, _, name = str(block.value).partition("::")
+    source = (ROOT / file).read_text(encoding="utf-8") if (ROOT / file).is_file() else ""
+    test = re.search(rf"^def {re.escape(name)}\(.*?(?=^(?:def|class|@)\b|\Z)", source, re.MULTILINE | re.DOTALL)
+    assert test is not None, f"{block}: there is no {block.value}"
+    assert block.page.name in test[0], f"{block}: {block.value} does not take it"
+    assert "left_to(" in source, f"{block}: {block.value} does not take it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +167,7 @@ class Reader:
 
     def do(self, block: Block) -> None:
         if block.mark == "elsewhere":
-            assert (ROOT / str(block.value)).is_file(), f"{block}: there is no {block.value}"
+            check_is_taken(block)
         elif block.mark == "file":
             path = self.directory / str(block.value)
             path.parent.mkdir(parents=True, exist_ok=True)

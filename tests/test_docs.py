@@ -22,7 +22,7 @@ from ottla.dialects.kafka.reference import apis_page
 from ottla.dialects.kafka.router import Router
 from ottla.errors import ERRORS
 from ottla.protocol.apis import API
-from tests.pages import ROOT, Reader, blocks, is_like, steps
+from tests.pages import ROOT, Block, Reader, blocks, check_is_taken, is_like, steps
 
 DOCS: Final = ROOT / "docs"
 REFERENCE: Final = DOCS / "reference"
@@ -63,6 +63,13 @@ def test_a_block_that_nobody_runs_says_so() -> None:
         for block in blocks(page):
             known = block.language in shown or block.mark in ("elsewhere", "file")
             assert known, f"{block}: {block.language!r} is not run by anything"
+
+
+def test_a_block_that_is_left_to_nobody_is_noticed(tmp_path: Path) -> None:
+    for test in ("tests/nowhere.py::test_it", "tests/test_docs.py::test_nothing", f"tests/{__name__[6:]}.py::anchors"):
+        block = Block(tmp_path / "page.md", 1, "go", "", "elsewhere", test)
+        with pytest.raises(AssertionError):
+            check_is_taken(block)
 
 
 def test_a_page_is_held_to_its_words_and_not_to_its_numbers() -> None:

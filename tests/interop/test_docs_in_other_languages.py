@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.interop.brokers import KAFKA_HOME, ROOT, Broker
-from tests.pages import SHOWN_ADDRESS, Block, blocks
+from tests.pages import SHOWN_ADDRESS, Block, left_to
 
 PAGES: Final = ROOT / "docs/how-to"
 GO_MODULE: Final = ROOT / "tests/interop/clients/go"
@@ -19,15 +19,11 @@ NODE_MODULES: Final = Path(os.environ.get("NODE_MODULES", ROOT / ".cache/interop
 SECONDS: Final = 120
 
 
-def shown(page: str, language: str) -> Block:
-    """Return the first block of a language that a page leaves to these tests."""
-    return next(
-        block for block in blocks(PAGES / page) if block.language == language and block.value == name_of_this_file()
-    )
-
-
-def name_of_this_file() -> str:
-    return str(Path(__file__).relative_to(ROOT))
+def shown(page: str, language: str, test: str) -> Block:
+    """Return the one block of a language that a page leaves to a test."""
+    file = Path(__file__).relative_to(ROOT)
+    (block,) = (block for block in left_to(PAGES / page, f"{file}::{test}") if block.language == language)
+    return block
 
 
 def run(command: list[str], directory: Path, environment: Mapping[str, str] | None = None) -> str:
@@ -50,20 +46,20 @@ def own_broker(start_broker: Callable[..., Broker]) -> Broker:
     return start_broker()
 
 
-def program(page: str, language: str, broker: Broker) -> str:
-    return shown(page, language).text.replace(SHOWN_ADDRESS, broker.address)
+def program(page: str, language: str, test: str, broker: Broker) -> str:
+    return shown(page, language, test).text.replace(SHOWN_ADDRESS, broker.address)
 
 
-def test_the_java_program(own_broker: Broker, tmp_path: Path) -> None:
-    (tmp_path / "Greetings.java").write_text(program("java.md", "java", own_broker))
+def test_the_java_program(own_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    (tmp_path / "Greetings.java").write_text(program("java.md", "java", request.node.name, own_broker))
     libraries = f"{KAFKA_HOME}/libs/*"
     run(["javac", "-cp", libraries, "Greetings.java"], tmp_path)
     printed = run(["java", "-cp", f"{libraries}:.", "Greetings"], tmp_path)
-    assert printed == shown("java.md", "text").text
+    assert printed == shown("java.md", "text", request.node.name).text
 
 
-def test_the_tools_of_kafka(own_broker: Broker, tmp_path: Path) -> None:
-    script = program("java.md", "sh", own_broker)
+def test_the_tools_of_kafka(own_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    script = program("java.md", "sh", request.node.name, own_broker)
     printed = run(
         ["bash", "-euo", "pipefail", "-c", script], tmp_path, {"PATH": f"{KAFKA_HOME}/bin:{os.environ['PATH']}"}
     )
@@ -71,14 +67,16 @@ def test_the_tools_of_kafka(own_broker: Broker, tmp_path: Path) -> None:
     assert printed.splitlines()[-1] == "hello"
 
 
-def test_the_javascript_program(own_broker: Broker, tmp_path: Path) -> None:
-    (tmp_path / "greetings.cjs").write_text(program("javascript.md", "javascript", own_broker))
+def test_the_javascript_program(own_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    (tmp_path / "greetings.cjs").write_text(program("javascript.md", "javascript", request.node.name, own_broker))
     environment = {"NODE_PATH": str(NODE_MODULES), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
-    assert run(["node", "greetings.cjs"], tmp_path, environment) == shown("javascript.md", "text").text
+    assert (
+        run(["node", "greetings.cjs"], tmp_path, environment) == shown("javascript.md", "text", request.node.name).text
+    )
 
 
-def test_the_go_program(own_broker: Broker, tmp_path: Path) -> None:
+def test_the_go_program(own_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     for name in ("go.mod", "go.sum"):
         (tmp_path / name).write_bytes((GO_MODULE / name).read_bytes())
-    (tmp_path / "greetings.go").write_text(program("go.md", "go", own_broker))
-    assert run(["go", "run", "-mod=mod", "greetings.go"], tmp_path) == shown("go.md", "text").text
+    (tmp_path / "greetings.go").write_text(program("go.md", "go", request.node.name, own_broker))
+    assert run(["go", "run", "-mod=mod", "greetings.go"], tmp_path) == shown("go.md", "text", request.node.name).text

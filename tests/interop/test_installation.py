@@ -22,10 +22,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from tests.pages import ROOT, blocks
+import pytest
+
+from tests.pages import ROOT, left_to
 
 MOVED: Final = re.compile(r"(?<![\w./-])/(?=(?:opt/ottla|etc/(?:ottla|systemd)|var/lib/ottla|wheels|source)\b)")
 SECONDS: Final = 120.0
+NAME: Final = "tests/interop/test_installation.py::"
 
 
 def moved(text: str, root: Path) -> str:
@@ -80,7 +83,7 @@ def serving(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[st
 # ---- the unit
 
 
-def test_the_page_installs_a_service_that_starts(tmp_path: Path) -> None:
+def test_the_page_installs_a_service_that_starts(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     root, work = tmp_path / "root", tmp_path / "work"
     work.mkdir()
     for name in ("requirements.lock", "contrib", "build/wheels"):
@@ -88,7 +91,7 @@ def test_the_page_installs_a_service_that_starts(tmp_path: Path) -> None:
         (work / name).symlink_to(ROOT / name)
     (work / "server.properties").write_text("listeners=PLAINTEXT://127.0.0.1:0\n")
     shims = played(tmp_path / "played", "systemctl")
-    (block,) = (block for block in blocks(ROOT / "docs/operations.md") if "enable --now ottla" in block.text)
+    (block,) = left_to(ROOT / "docs/operations.md", NAME + request.node.name)
 
     shell(moved(block.text, root).replace("python3 -m venv", f"{sys.executable} -m venv"), work, environment(shims))
 
@@ -207,6 +210,23 @@ def is_in_context(path: str) -> bool:
         if line and not line.startswith("#") and fnmatch(path, line.removeprefix("!")):
             is_in = line.startswith("!")
     return is_in
+
+
+def test_the_page_builds_and_runs_the_image(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The page's commands ask for that file, and for the port, the volume and the name that it has."""
+    (block,) = left_to(ROOT / "docs/operations.md", NAME + request.node.name)
+    shims = played(tmp_path / "played", "podman")
+
+    shell(block.text, ROOT, environment(shims))
+
+    build, run = map(shlex.split, (shims / "asked").read_text().splitlines())
+    made = dict(instructions((ROOT / build[build.index("-f") + 1]).read_text(encoding="utf-8")))
+    assert build[:2] == ["podman", "build"]
+    assert build[-1] == ".", "what the file copies stands at the root"
+    assert run == [
+        *("podman", "run", "-p", f"{made['EXPOSE']}:{made['EXPOSE']}"),
+        *("-v", f"ottla:{made['VOLUME']}", build[build.index("-t") + 1]),
+    ]
 
 
 def test_the_steps_of_the_image_make_one_that_serves(tmp_path: Path) -> None:
