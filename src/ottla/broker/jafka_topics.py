@@ -24,18 +24,16 @@ from ottla.broker.metadata.create_partitions import GrownTopic
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition
-from ottla.broker.visible import take_bytes
+from ottla.broker.visible import read_values
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.topic_settings import FORMAT, JAFKA_FORMAT
 from ottla.errors import KafkaError, MessageTooLarge, TopicAlreadyExists
-from ottla.model import IsolationLevel, TopicPartition
+from ottla.model import TopicPartition
 from ottla.records.builder import BatchBuilder
 from ottla.records.jafka import ProducedSet, build_set
-from ottla.records.reading import RecordReader, split_readable
 
-STEP_BYTES: Final = 1024 * 1024
-AT_ONCE_BYTES: Final = 8 * STEP_BYTES
-"""How much of a Kafka log is converted before a question is answered; the next question goes on."""
+AT_ONCE_BYTES: Final = 1024 * 1024
+"""How many bytes of Kafka's logs are read and converted in one turn of the loop; the next question goes on."""
 BATCH_OVERHEAD_BYTES: Final = 4096
 HOUR_MS: Final = 3_600_000
 
@@ -139,6 +137,7 @@ class JafkaTopics:
         self._logs = logs
         self._unflushed: dict[int, set[ByteLog]] = {}
         """Logs to be flushed when their time comes, by how long they wait."""
+        self._left_bytes = AT_ONCE_BYTES
 
     # -- topics ---------------------------------------------------------------------------------------------------
 
@@ -217,28 +216,32 @@ class JafkaTopics:
         return log
 
     def _catch_up(self, partition: Partition, log: ByteLog) -> None:
-        """Convert what came to the Kafka log from elsewhere, as far as consumers may see it."""
-        left_bytes = AT_ONCE_BYTES
-        while left_bytes > 0:
+        """Convert what came to the Kafka log from elsewhere, as far as consumers may see it and this turn allows."""
+        while self._left_bytes > 0:
             offsets = partition.offsets()
             position = max(log.next_kafka_offset, offsets.log_start_offset)
             if position >= offsets.high_watermark:
                 break
-            read = partition.read(position, STEP_BYTES, IsolationLevel.READ_UNCOMMITTED, at_least_one_batch=True)
-            if not read.size_bytes:
-                break
-            left_bytes -= read.size_bytes
-            batches, end = split_readable(take_bytes(read), with_legacy=True)
-            reader = RecordReader(batches, position, end=end, limit=offsets.high_watermark)
-            payloads: list[bytes] = []
-            while records := reader.next_records():
-                payloads += [record.value or b"" for record in records]
-            if payloads:
-                log.append(build_set(payloads), len(payloads), reader.next_fetch_offset)
+            stretch = read_values(partition, position)
+            messages = build_set(stretch.values)
+            self._spend(stretch.size_bytes + len(messages))
+            if messages:
+                log.append(messages, len(stretch.values), stretch.next_offset)
                 log.flush()
-            log.next_kafka_offset = reader.next_fetch_offset
-            if reader.problem is not None:
-                raise reader.problem.error
+            log.next_kafka_offset = stretch.next_offset
+            if stretch.problem is not None:
+                raise stretch.problem
+            if stretch.next_offset <= position:
+                break
+
+    def _spend(self, size_bytes: int) -> None:
+        """Count what was converted, until the loop's next turn."""
+        if self._left_bytes == AT_ONCE_BYTES:
+            self.broker.timers.call_at(self.broker.clock.monotonic(), self._refill)
+        self._left_bytes -= size_bytes
+
+    def _refill(self) -> None:
+        self._left_bytes = AT_ONCE_BYTES
 
     # -- what happens by itself -----------------------------------------------------------------------------------
 

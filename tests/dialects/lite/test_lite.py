@@ -126,6 +126,7 @@ MISTAKES = [
     ("0003 0001 78 00000000", 42),
     (f"0001 {EVENTS} 00000000 00000001 ffffffff", 10),
     (f"0001 {EVENTS} 00000000 00000001 00200000" + "78" * 0x200000, 10),
+    (f"0001 {EVENTS} 00000000 00030000" + "00000000" * 0x30000, 10),
 ]
 
 
@@ -165,9 +166,11 @@ def test_requests_byte_by_byte_while_others_are_served(run: Any) -> None:
     async def test(running: RunningBroker) -> None:
         reader, writer = await connect(running)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in bytes.fromhex(PRODUCE):
+        *slowly, last = bytes.fromhex(PRODUCE)
+        for byte in slowly:
             writer.write(bytes([byte]))
             assert await ask(running, FETCH_1) == plain(FETCHED_1)
+        writer.write(bytes([last]))
         assert (await asyncio.wait_for(reader.read(), SECONDS)).hex() == "000000020000000000000003"
         writer.close()
 

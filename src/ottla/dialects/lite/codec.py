@@ -101,7 +101,8 @@ def _number(data: bytes) -> int:
 
 
 def encode_values(values: Sequence[bytes]) -> bytes:
-    return struct.pack(">I", len(values)) + b"".join(struct.pack(">I", len(value)) + value for value in values)
+    """Encode what stands behind a count."""
+    return b"".join(struct.pack(">I", len(value)) + value for value in values)
 
 
 def encode_error(error: KafkaError) -> bytes:

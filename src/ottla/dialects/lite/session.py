@@ -8,8 +8,9 @@ little is read. With `errors_close` a mistake is met with silence and a close, i
 from __future__ import annotations
 
 from ottla.broker.broker import Broker
+from ottla.broker.value_fetch import ValueFetch
 from ottla.dialects.lite.codec import encode_error, read_request
-from ottla.dialects.lite.handlers import WaitingFetch, handle
+from ottla.dialects.lite.handlers import handle
 from ottla.dialects.session import Carrier, Peer
 from ottla.errors import KafkaError
 
@@ -35,7 +36,7 @@ class LiteSession:
         self._dialect = dialect
         self._carrier = carrier
         self._received = bytearray()
-        self._fetch: WaitingFetch | None = None
+        self._fetch: ValueFetch | None = None
         self._is_busy = self._is_feeding = self._is_over = False  # busy: an answer is due
         self._is_last = not dialect.keep_alive
         self._expect_request()
