@@ -2,14 +2,15 @@
 
 It sends requests, settles their futures in the order of the answers, and ends itself when an answer is overdue or what
 comes is no Kafka. On opening it learns which versions the broker serves (KIP-35, KIP-511); every request is then sent
-in the highest version that both sides know. Which broker to ask, and whether to ask again, is decided by `cluster`.
+in the highest version that both sides know. A broker that is asked too much says for how long to leave it in peace
+(KIP-219): requests are held back until then. Which broker to ask, and whether to ask again, is decided by `cluster`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Final, TypeVar, cast
@@ -25,6 +26,9 @@ from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersions
 SOFTWARE_NAME: Final = "ottla-python"
 API_VERSIONS_AT_MOST: Final = 4
 """Version 5 carries the cluster's id and the node's, which a bootstrapping client does not know."""
+
+MUTING_FROM: Final = 2
+"""Brokers that know this version of ApiVersions answer at once and have the client wait; older ones wait themselves."""
 
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 """Above what any fetch brings, and below what the first bytes of an HTTP or TLS server would be as a size."""
@@ -61,6 +65,10 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting: deque[tuple[asyncio.Future[Message], asyncio.TimerHandle]] = deque()
         self._lost: asyncio.Future[None] = self._loop.create_future()
         self._reason: str | None = None
+        self._muted_until = 0.0
+        self._held: list[Sequence[bytes | memoryview]] | None = None
+        """What was to be sent since the broker asked to be left in peace; None when it did not."""
+        self._unmute_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_open(self) -> bool:
@@ -92,9 +100,10 @@ class Connection(asyncio.BufferedProtocol):
         assert self._transport is not None
         seconds = (self._settings.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         _, buffers = self._machine.send(api_key, api_version, request)
-        timer = self._loop.call_later(seconds, self._overdue, API[api_key].name, seconds)
+        wait = 0.0 if self._held is None else max(0.0, self._muted_until - self._loop.time())
+        timer = self._loop.call_later(seconds + wait, self._overdue, API[api_key].name, seconds)
         self._waiting.append((answer, timer))
-        self._transport.writelines(buffers)
+        self._write(buffers)
         return answer
 
     def send_unanswered(self, api_key: ApiKey, request: Message, api_version: int) -> None:
@@ -103,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
             raise self._lost_because()
         assert self._transport is not None
         _, buffers = self._machine.send(api_key, api_version, request, has_answer=False)
-        self._transport.writelines(buffers)
+        self._write(buffers)
 
     async def call(self, api_key: ApiKey, request: Message, response_type: type[M], timeout_ms: int | None = None) -> M:
         """Send a request in the best common version and await its response."""
@@ -114,6 +123,7 @@ class Connection(asyncio.BufferedProtocol):
     async def close(self) -> None:
         """Close and wait until the transport is gone."""
         if self._transport is not None:
+            self._unmute()
             self._transport.close()
             await self._lost
 
@@ -141,6 +151,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._reason is None:
             self._reason = str(exc) if exc else "the broker closed the connection"
+        self._drop_held()
         waiting, self._waiting = self._waiting, deque()
         for future, timer in waiting:
             timer.cancel()
@@ -156,6 +167,44 @@ class Connection(asyncio.BufferedProtocol):
         timer.cancel()
         if not future.done():  # a caller may have stopped waiting
             future.set_result(answer.message)
+        throttle_time_ms = getattr(answer.message, "throttle_time_ms", 0)
+        if throttle_time_ms > 0 and self.versions.get(ApiKey.API_VERSIONS, (0, 0))[1] >= MUTING_FROM:
+            self._mute(throttle_time_ms / 1000)
+
+    # ---- leaving a broker in peace
+
+    def _mute(self, seconds: float) -> None:
+        """Hold back what is to be sent; a later answer may ask for longer."""
+        until = self._loop.time() + seconds
+        if self._held is None:
+            self._held = []
+        elif until <= self._muted_until:
+            return
+        self._muted_until = until
+        if self._unmute_timer is not None:
+            self._unmute_timer.cancel()
+        self._unmute_timer = self._loop.call_at(until, self._unmute)
+
+    def _unmute(self) -> None:
+        """Send what was held back, in its order."""
+        held = self._drop_held()
+        if self._transport is not None and not self._transport.is_closing():
+            for buffers in held:
+                self._transport.writelines(buffers)
+
+    def _drop_held(self) -> Sequence[Sequence[bytes | memoryview]]:
+        held, self._held = self._held or (), None
+        if self._unmute_timer is not None:
+            self._unmute_timer.cancel()
+            self._unmute_timer = None
+        return held
+
+    def _write(self, buffers: Sequence[bytes | memoryview]) -> None:
+        assert self._transport is not None
+        if self._held is None:
+            self._transport.writelines(buffers)
+        else:
+            self._held.append(buffers)
 
     def _overdue(self, request_name: str, seconds: float) -> None:
         """An answer did not come: as answers come in order, no later one can be believed in either."""
