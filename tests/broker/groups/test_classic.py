@@ -97,6 +97,16 @@ def test_an_empty_group_takes_any_protocol_type() -> None:
     assert not group.supports("", [AssignmentProtocol("sessioned", b"")])
 
 
+def test_a_rebalance_that_all_have_left_takes_any_protocol_of_its_type() -> None:
+    """Somebody got an id and did not come back yet."""
+    group = group_of(member("a", "x"))
+    group.step(ClassicEvent.REBALANCE, 0)
+    group.remove("a")
+    assert group.supports("consumer", [AssignmentProtocol("another", b"")])
+    assert not group.supports("consumer", [])
+    assert not group.supports("connect", [AssignmentProtocol("x", b"")])
+
+
 def test_the_first_member_leads_and_another_follows_when_it_goes() -> None:
     group = group_of(member("a"), member("b"))
     assert group.leader == "a"

@@ -15,7 +15,7 @@ from ottla.broker.groups.consumer_description import AssignedTopic
 from ottla.broker.groups.coordinator import GroupCoordinator
 from ottla.broker.groups.rebalance import GroupServices
 from ottla.broker.groups.shard import encode_group_record
-from ottla.broker.metadata.records import TopicRecord
+from ottla.broker.metadata.records import FeatureLevelRecord, TopicRecord
 from ottla.clock import Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
@@ -48,9 +48,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStateStore:
 @pytest.fixture(scope="module")
 def coordinator(listed: Mapping[str, Any], store: LocalStateStore) -> GroupCoordinator:
     topics = [TopicRecord(name=name, topic_id=parse_uuid(topic["id"])) for name, topic in listed["topics"].items()]
+    served = FeatureLevelRecord(name="group.version", feature_level=1)
     settings = CurrentConfig(BrokerConfig.from_properties({}))
     services = GroupServices(Timers(), ManualClock(), settings, new_uuid=lambda: "")
-    made = GroupCoordinator(store=store, services=services, metadata=state_of(*topics), lead=lambda shard: 0)
+    made = GroupCoordinator(store=store, services=services, metadata=state_of(*topics, served), lead=lambda shard: 0)
     made.open(len(listed["topics"][OFFSETS_TOPIC]["partitions"]))
     return made
 

@@ -30,19 +30,25 @@ class Bench:
         membership = LocalMembership(1)
         membership.advertise(LISTENER, "localhost", 9092)
         logs = start_manager(directory)
+        self.timers, self.clock = Timers(), ManualClock()
         self.broker = Broker(
             log=logs,
-            state=LocalStateStore(logs, ManualClock()),
+            state=LocalStateStore(logs, self.clock),
             metadata=self.controller,
             membership=membership,
-            timers=Timers(),
-            clock=ManualClock(),
+            timers=self.timers,
+            clock=self.clock,
         )
         self.broker.load_topics()
         self.broker.load_groups()
 
     def context(self, version: int) -> RequestContext:
         return RequestContext(self.broker, Peer(LISTENER, "localhost", 50_000), api_version=version)
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock and run what falls due."""
+        self.clock.advance(seconds)
+        self.timers.run_due(self.clock.monotonic())
 
     def ask(self, module: Any, request: Message, version: int) -> Any:
         """Return the response of a handler's module; what waits for the disk gets it."""

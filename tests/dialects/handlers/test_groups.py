@@ -8,8 +8,10 @@ import pytest
 
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
+from ottla.broker.metadata.update_features import FeatureUpdate
 from ottla.dialects.kafka.answers import LaterAnswer
 from ottla.dialects.kafka.handlers import (
+    consumer_group_describe,
     delete_groups,
     describe_groups,
     find_coordinator,
@@ -22,6 +24,7 @@ from ottla.dialects.kafka.handlers import (
     offset_fetch,
     sync_group,
 )
+from ottla.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -41,10 +44,13 @@ from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from ottla.protocol.messages.sync_group import SyncGroupRequest
+from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.dialects.handlers.harness import Bench
 
 NOT_COORDINATOR = 16
+INVALID_SESSION_TIMEOUT = 26
+UNSUPPORTED_VERSION = 35
+SAFE_DOWNGRADE = 2
 UNKNOWN_TOPIC_ID = 100
 
 
@@ -103,6 +109,42 @@ def test_before_that_everybody_is_sent_to_look(bench: Bench) -> None:
     }
     assert codes == dict.fromkeys(codes, NOT_COORDINATOR)
     assert bench.ask(list_groups, ListGroupsRequest(), 5).groups == []
+
+
+def test_a_session_timeout_that_is_not_allowed_is_told_before_that(bench: Bench) -> None:
+    request = joining()
+    request.session_timeout_ms, request.member_id = 1, "m"
+    answer = bench.ask(join_group, request, 9)
+    assert (answer.error_code, answer.member_id) == (INVALID_SESSION_TIMEOUT, "m")
+    request.session_timeout_ms = 10_000
+    answer = bench.ask(join_group, request, 9)
+    assert (answer.error_code, answer.member_id) == (NOT_COORDINATOR, "")
+
+
+def test_a_group_between_two_generations_shows_what_was_assigned_in_the_first(bench: Bench) -> None:
+    coordinate(bench)
+    answer = join_group.handle(joining(group_instance_id="i"), bench.context(5))
+    bench.advance(3)  # the delay of the first generation is over
+    bench.store.tickets[-1].settle()
+    assert isinstance(answer.response, JoinGroupResponse)
+    member_id = answer.response.member_id
+    assigned = [SyncGroupRequestAssignment(member_id=member_id, assignment=b"all")]
+    bench.ask(sync_group, SyncGroupRequest(group_id="g", generation_id=1, member_id=member_id, assignments=assigned), 4)
+    join_group.handle(joining(group_instance_id="another"), bench.context(5))
+
+    (group,) = bench.ask(describe_groups, DescribeGroupsRequest(groups=["g"]), 6).groups
+
+    assert (group.group_state, group.protocol_data) == ("PreparingRebalance", "")
+    shown = {one.group_instance_id: one.member_assignment for one in group.members}
+    assert shown == {"i": b"all", "another": b""}
+
+
+def test_a_cluster_without_consumer_groups_describes_none(bench: Bench) -> None:
+    """Where `group.version` is 0, the answer is not that the group is unknown."""
+    bench.broker.administration.update_features([FeatureUpdate("group.version", 0, SAFE_DOWNGRADE)])
+    request = ConsumerGroupDescribeRequest(group_ids=["g", ""])
+    codes = [row.error_code for row in bench.ask(consumer_group_describe, request, 1).groups]
+    assert codes == [UNSUPPORTED_VERSION, UNSUPPORTED_VERSION]
 
 
 def committing(*partitions: int, offset: int = 5) -> OffsetCommitRequest:

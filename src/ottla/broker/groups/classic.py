@@ -287,8 +287,12 @@ class ClassicGroup:
         """True when somebody with these protocols could be a member."""
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
+        if protocol_type != self.protocol_type:
+            return False
+        if not self.members:  # all have left a rebalance that still waits for an id that was given out
+            return bool(protocols)
         common = self.common_protocols()
-        return protocol_type == self.protocol_type and any(protocol.name in common for protocol in protocols)
+        return any(protocol.name in common for protocol in protocols)
 
     # -- state ----------------------------------------------------------------------------------------------------
 

@@ -57,10 +57,10 @@ class ClassicMembers:
         try:
             outcome = self._join(group, request)
         except KafkaError as error:
-            reply(JoinOutcome(member_id=request.member_id, error=coordinator_error(error)))
+            reply(JoinOutcome(member_id="", error=coordinator_error(error)))
             return
         self._shard.when_durable(
-            lambda error: reply(outcome if error is None else JoinOutcome(member_id=request.member_id, error=error))
+            lambda error: reply(outcome if error is None else JoinOutcome(member_id="", error=error))
         )
 
     def _join(self, group: ConsumerGroup, request: JoinRequest) -> JoinOutcome:

@@ -166,14 +166,15 @@ class GroupCoordinator:
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """JoinGroup. The answer comes with the next generation."""
         try:
-            kind = self._kind_for_member(request.group_id)
-            shortest = self._services.integer("group.min.session.timeout.ms")
-            longest = self._services.integer("group.max.session.timeout.ms")
-            if not shortest <= request.session_timeout_ms <= longest:
-                raise InvalidSessionTimeout(f"session timeouts are between {shortest} and {longest} ms here")
-            group = self._consumer_group_to_join(kind, request.group_id)
+            self._check_join(request)
         except KafkaError as error:
             reply(JoinOutcome(member_id=request.member_id, error=error))
+            return
+        try:
+            kind = self._kind(request.group_id)
+            group = self._consumer_group_to_join(kind, request.group_id)
+        except KafkaError as error:
+            reply(JoinOutcome(member_id="", error=error))
             return
         if isinstance(kind.shard.groups.get(request.group_id), ForeignGroup):
             reply(JoinOutcome(member_id="", error=InconsistentGroupProtocol()))
@@ -224,6 +225,15 @@ class GroupCoordinator:
         else:
             kind.classic_members.leave(group, leaving, reply)
 
+    def _check_join(self, request: JoinRequest) -> None:
+        """Raise what is wrong with the request itself, whoever coordinates the group."""
+        if not request.group_id:
+            raise InvalidGroupId("only offsets can be committed without a group id")
+        shortest = self._services.integer("group.min.session.timeout.ms")
+        longest = self._services.integer("group.max.session.timeout.ms")
+        if not shortest <= request.session_timeout_ms <= longest:
+            raise InvalidSessionTimeout(f"session timeouts are between {shortest} and {longest} ms here")
+
     def _kind_for_member(self, group_id: str) -> _Kinds:
         if not group_id:
             raise InvalidGroupId("only offsets can be committed without a group id")
@@ -234,8 +244,7 @@ class GroupCoordinator:
     def consumer_heartbeat(self, beat: Heartbeat, reply: HeartbeatReply) -> None:
         """ConsumerGroupHeartbeat: join, go on, leave. The answer comes when what it says is durable."""
         try:
-            if not self._settings.are_consumer_groups_served:
-                raise UnsupportedVersion("groups of the new protocol are switched off here")
+            self._check_consumer_groups_are_served()
             check_heartbeat(beat, self._settings.assignors)
             kind = self._kind(beat.group_id)
         except KafkaError as error:
@@ -244,10 +253,19 @@ class GroupCoordinator:
             kind.consumer.heartbeat(beat, reply)
 
     def describe_consumer(self, group_id: str) -> DescribedConsumerGroup:
-        """Return a consumer group. Raises `GroupIdNotFound`, also for a group of another kind, and `NotCoordinator`."""
+        """Return a consumer group.
+
+        Raises `GroupIdNotFound`, also for a group of another kind, `NotCoordinator`, and `UnsupportedVersion` where
+        `group.version` has the new protocol switched off.
+        """
+        self._check_consumer_groups_are_served()
         if not group_id:
             raise InvalidGroupId
         return describe_consumer_group(self._kind(group_id).consumer.get(group_id), self._topics, self._settings)
+
+    def _check_consumer_groups_are_served(self) -> None:
+        if not self._settings.are_consumer_groups_served:
+            raise UnsupportedVersion("groups of the new protocol are switched off here")
 
     def on_topics_changed(self, *, are_new: bool) -> None:
         """Topics were created (`are_new`), deleted, or have more partitions."""

@@ -57,7 +57,7 @@ def _described(group: ClassicGroup) -> DescribedGroup:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(group.protocol_name) if is_stable else b"",
-                member_assignment=member.assignment if is_stable else b"",
+                member_assignment=member.assignment,  # during a rebalance that of the generation before
             )
             for member in group.members.values()
         ],
