@@ -29,10 +29,16 @@ EVENTS = "0006 6576656e7473"
 MAX_BYTES = 1000
 
 
+def batch_bytes(topic: str, partition: int) -> int:
+    if partition:
+        raise UnknownTopicOrPartition
+    return MAX_BYTES // 2
+
+
 def parse(text: str) -> tuple[Request | None, bytes]:
     """Return the request in hex text, None where it is not whole, and the bytes that were not asked for."""
     data = bytes.fromhex(text)
-    reading = read_request(MAX_BYTES)
+    reading = read_request(MAX_BYTES, batch_bytes)
     needed = next(reading)
     try:
         while len(data) >= needed:
@@ -50,6 +56,8 @@ def parse(text: str) -> tuple[Request | None, bytes]:
         (f"0002 {EVENTS} 00000000 0000000000000001", Fetch("events", 0, 1)),
         ("0002 0000 00000007 ffffffffffffffff", Fetch("", 7, 2**64 - 1)),
         (f"0001 {EVENTS} 00000000 00000002 00000005 68656c6c6f 00000000", Produce("events", 0, [b"hello", b""])),
+        (f"0001 {EVENTS} 00000000 00000003 00000000 00000002 6162 00000000", Produce("events", 0, [b"", b"ab", b""])),
+        (f"0001 {EVENTS} 00000000 0000007c" + "00000000" * 124, Produce("events", 0, [b""] * 124)),
         (f"0003 {EVENTS} 00000004", CreateTopic("events", 4)),
         (f"0004 {EVENTS} 00000000 0000000000000003 000003e8 00000002 00001000", Fetch("events", 0, 3, 1000, 2, 4096)),
         (f"0005 {EVENTS} 00000001", Offsets("events", 1)),
@@ -71,12 +79,29 @@ def test_a_request_is_read_once_all_of_it_is_there_and_never_a_byte_beyond(text:
         ("0002 0001 ff", InvalidRequest),
         (f"0001 {EVENTS} 00000000 00000000", InvalidRequest),
         (f"0001 {EVENTS} 00000000 00000001 000003e5", MessageTooLarge),
-        (f"0001 {EVENTS} 00000000 ffffffff ffffffff", MessageTooLarge),
+        (f"0001 {EVENTS} 00000000 ffffffff", MessageTooLarge),
+        (f"0001 {EVENTS} 00000000 00000002 000003e1 00000000", MessageTooLarge),
     ],
 )
 def test_what_is_no_request_is_refused_as_soon_as_that_is_known(text: str, error: type[KafkaError]) -> None:
     with pytest.raises(error):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (f"0001 {EVENTS} 00000000 0000007e" + "00000000" * 126, MessageTooLarge),
+        (f"0001 {EVENTS} 00000000 00000002 000001f0" + "61" * 496 + "00000000", MessageTooLarge),
+        (f"0001 {EVENTS} 00000001 00000001 00000002 6162", UnknownTopicOrPartition),
+    ],
+)
+def test_what_a_partition_does_not_take_is_read_to_its_end_and_refused_then(text: str, error: type[KafkaError]) -> None:
+    """Else the client would meet a closed connection while it sends, and not the error."""
+    digits = text.replace(" ", "")
+    assert parse(digits[:-2]) == (None, parse(digits[:-2])[1])
+    with pytest.raises(error):
+        parse(digits)
 
 
 def test_values_are_sized() -> None:

@@ -17,8 +17,9 @@ a socket in whatever pieces come, and nothing is stored for bytes that a client 
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from ottla.errors import InvalidRequest, KafkaError, MessageTooLarge, UnsupportedVersion
@@ -26,6 +27,8 @@ from ottla.errors import InvalidRequest, KafkaError, MessageTooLarge, Unsupporte
 CODES: Final = {2: 2, 3: 3, 10: 10, 17: 42, 18: 10, 35: 35, 37: 42, 42: 42, 56: 56}
 """Kafka's error codes and what is told here: 2 corrupt, 3 unknown topic or partition, 10 too large, 35 unknown request
 type, 42 malformed, 56 storage. All others become 65535."""
+CHUNK_BYTES: Final = 64 * 1024
+SIZE: Final = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,11 @@ class Offsets:
 Request = Produce | Fetch | CreateTopic | Offsets
 
 
-def read_request(max_bytes: int) -> Generator[int, bytes, Request]:
-    """Read one request. Raises `KafkaError` for what is none, and for a Produce of more than `max_bytes`."""
+def read_request(max_bytes: int, batch_bytes: Callable[[str, int], int]) -> Generator[int, bytes, Request]:
+    """Read one request. Raises `KafkaError` for what is none, and for a Produce of more than `max_bytes`.
+
+    `batch_bytes` tells what a partition takes at once, or raises. Values beyond are read and not kept.
+    """
     kind = _number((yield 2))
     if not 1 <= kind <= 5:
         raise UnsupportedVersion(f"unknown request type {kind}")
@@ -73,7 +79,7 @@ def read_request(max_bytes: int) -> Generator[int, bytes, Request]:
         raise InvalidRequest("the topic is not UTF-8") from None
     number = _number((yield 4))
     if kind == 1:
-        return Produce(topic, number, (yield from _read_values(max_bytes)))
+        return Produce(topic, number, (yield from _read_values(max_bytes, partial(batch_bytes, topic, number))))
     if kind == 3:
         return CreateTopic(topic, number)
     if kind == 5:
@@ -82,17 +88,37 @@ def read_request(max_bytes: int) -> Generator[int, bytes, Request]:
     return Fetch(topic, number, start_offset, *(struct.unpack(">III", (yield 12)) if kind == 4 else ()))
 
 
-def _read_values(max_bytes: int) -> Generator[int, bytes, list[bytes]]:
-    values: list[bytes] = []
-    count, left = _number((yield 4)), max_bytes
+def _read_values(max_bytes: int, batch_bytes: Callable[[], int]) -> Generator[int, bytes, list[bytes]]:
+    """Ask for as much at a time as is sure to come: there is a size for each value that follows."""
+    count = _number((yield 4))
     if count == 0:
         raise InvalidRequest("a Produce needs at least one record")
-    while len(values) < count:
-        size = _number((yield 4))
-        left -= 4 + size
+    if 4 * count > max_bytes:
+        raise MessageTooLarge(f"a Produce may have {max_bytes} bytes")
+    refusal: KafkaError = MessageTooLarge("a Produce has more than one batch of the topic may have")
+    try:
+        room = batch_bytes()
+    except KafkaError as error:
+        refusal, room = error, -1
+    values: list[bytes] = []
+    data, position, left = b"", 0, max_bytes - 4 * count
+    for behind in reversed(range(count)):
+        if len(data) < position + 4:
+            data, position = data[position:] + (yield position + 4 - len(data) + min(4 * behind, CHUNK_BYTES)), 0
+        (size,) = SIZE.unpack_from(data, position)
+        left -= size
         if left < 0:
             raise MessageTooLarge(f"a Produce may have {max_bytes} bytes")
-        values.append((yield size))
+        end = position + 4 + size
+        if len(data) < end:
+            data, end = data[position:] + (yield end - len(data) + min(4 * behind, CHUNK_BYTES)), 4 + size
+            position = 0
+        room -= 4 + size
+        if room >= 0:
+            values.append(data[position + 4 : end])
+        position = end
+    if room < 0:
+        raise refusal
     return values
 
 

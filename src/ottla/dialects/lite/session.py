@@ -25,6 +25,10 @@ class LiteDialect:
         self.max_request_bytes = max_request_bytes
         self.buffer = memoryview(bytearray(64 * 1024))
 
+    def batch_bytes(self, topic: str, partition: int) -> int:
+        """How large a batch of a partition may be. Raises `UnknownTopicOrPartition`."""
+        return self.broker.partition(topic, partition).config.max_message_bytes
+
     def connect(self, carrier: Carrier, peer: Peer) -> LiteSession:
         return LiteSession(self, carrier)
 
@@ -42,7 +46,7 @@ class LiteSession:
         self._expect_request()
 
     def _expect_request(self) -> None:
-        self._reading = read_request(self._dialect.max_request_bytes)
+        self._reading = read_request(self._dialect.max_request_bytes, self._dialect.batch_bytes)
         self._needed = next(self._reading)
 
     def get_buffer(self) -> memoryview:
