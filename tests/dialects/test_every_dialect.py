@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -18,7 +18,12 @@ MIB = 1024 * 1024
 LIMIT_BYTES = 90 * MIB
 SECONDS = 10.0
 SETTINGS = {
-    "listeners": "PLAINTEXT://127.0.0.1:0,LITE://127.0.0.1:0,JAFKA://127.0.0.1:0,JAFKA_HTTP://127.0.0.1:0",
+    "listeners": "PLAINTEXT://127.0.0.1:0,LITE://127.0.0.1:0,JAFKA://127.0.0.1:0,JAFKA_HTTP://127.0.0.1:0,"
+    "SILENT://127.0.0.1:0,STAYING://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LITE:LITE,JAFKA:JAFKA,JAFKA_HTTP:JAFKA_HTTP,"
+    "SILENT:LITE,STAYING:LITE",
+    "listener.name.silent.ottla.lite.errors": "close",
+    "listener.name.staying.ottla.lite.keep.alive": "true",
     "socket.request.max.bytes": str(LIMIT_BYTES),
     "auto.create.topics.enable": "false",
     "ottla.jafka.flush.messages": "1",
@@ -47,6 +52,17 @@ def h(text: str) -> bytes:
     return bytes.fromhex(text)
 
 
+LITE = Spoken(
+    1,
+    h("0005 0001 74 00000000"),
+    h("0000000000000000"),
+    h(f"0001 0001 74 00000000 00000002 {LIMIT_BYTES - 8:08x}"),
+    h("0001 0001 74 00000000 00000001 ffffffff"),
+    h("ffffffff"),
+    h("0009"),
+    h("ffffffff"),
+)
+
 DIALECTS = {
     "kafka": Spoken(
         0,
@@ -58,16 +74,9 @@ DIALECTS = {
         h("0000000e 7fff 0000 00000007 0004 74657374"),
         b"",
     ),
-    "lite": Spoken(
-        1,
-        h("0005 0001 74 00000000"),
-        h("0000000000000000"),
-        h(f"0001 0001 74 00000000 00000002 {LIMIT_BYTES - 8:08x}"),
-        h("0001 0001 74 00000000 00000001 ffffffff"),
-        h("ffffffff"),
-        h("0009"),
-        h("ffffffff"),
-    ),
+    "lite": LITE,
+    "lite in silence": replace(LITE, listener=4, beyond_answer=b"", unknown_answer=b""),
+    "lite that stays": replace(LITE, listener=5),
     "jafka": Spoken(
         2,
         h("00000015 0004 0001 74 00000000 ffffffffffffffff 0000000a"),
