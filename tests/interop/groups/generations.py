@@ -28,6 +28,17 @@ def read_generations(address: str, group: str) -> list[Generation]:
     return found
 
 
+def check_nothing_is_assigned_twice(address: str, group: str) -> None:
+    """Raises when a partition has two owners in one generation, or a number is given to two generations."""
+    generations = read_generations(address, group)
+    assert generations
+    seen: dict[int, dict[str, list[int]]] = {}
+    for number, owned in generations:
+        flat = [partition for one in owned.values() for partition in one]
+        assert len(set(flat)) == len(flat), f"generation {number} has a partition twice: {owned}"
+        assert seen.setdefault(number, owned) == owned, f"two generations are number {number}: {owned}, {seen[number]}"
+
+
 def _partitions(assignment: bytes) -> list[int]:
     if not assignment:
         return []

@@ -6,16 +6,14 @@ lost.
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
 
-from ottla.client import Admin
 from tests.interop.brokers import Broker
-from tests.interop.groups.generations import read_generations
+from tests.interop.groups.commits import answered, check_commits_are_kept
+from tests.interop.groups.generations import check_nothing_is_assigned_twice
 from tests.interop.groups.members import WAIT_SECONDS, MemberProcess
 from tests.interop.groups.test_groups import PARTITIONS, SETTINGS, produce, wait_for_records, wait_for_share
 
@@ -64,39 +62,6 @@ def produce_through_a_crash(broker: Broker, topic: str, count: int, start: int) 
     return set(made)
 
 
-def answered(*members: MemberProcess) -> dict[int, int]:
-    """The highest offset of each partition whose commit some member saw answered."""
-    newest: dict[int, int] = defaultdict(int)
-    for member in members:
-        for partition, offset in list(member.committed.items()):
-            newest[partition] = max(newest[partition], offset)
-    return newest
-
-
-def check_commits_are_kept(broker: Broker, before: dict[int, int]) -> None:
-    """Raises when the broker has a lower offset than one whose commit was answered."""
-
-    async def ask() -> dict[int, int]:
-        async with Admin(broker.address) as admin:
-            found = await admin.groups.committed(GROUP)
-        return {tp.partition: one.offset for tp, one in found.items()}
-
-    now = asyncio.run(ask())
-    lost = {partition: (offset, now.get(partition)) for partition, offset in before.items()}
-    assert all(offset <= (kept or 0) for offset, kept in lost.values()), f"answered, and kept: {lost}"
-
-
-def check_nothing_is_assigned_twice(broker: Broker) -> None:
-    """Raises when a partition has two owners in one generation, or a number is given to two generations."""
-    generations = read_generations(broker.address, GROUP)
-    assert generations
-    seen: dict[int, dict[str, list[int]]] = {}
-    for number, owned in generations:
-        flat = [partition for one in owned.values() for partition in one]
-        assert len(set(flat)) == len(flat), f"generation {number} has a partition twice: {owned}"
-        assert seen.setdefault(number, owned) == owned, f"two generations are number {number}: {owned}, {seen[number]}"
-
-
 @pytest.mark.parametrize("trio", TRIOS, ids="+".join)
 def test_a_group_goes_on_whoever_is_killed(
     trio: tuple[str, str, str], broker: Broker, topic: str, start_member: Start
@@ -108,7 +73,7 @@ def test_a_group_goes_on_whoever_is_killed(
 
     before = answered(*members)
     wanted |= produce_through_a_crash(broker, topic, 100, start=100)
-    check_commits_are_kept(broker, before)
+    check_commits_are_kept(broker.address, GROUP, before)
     wait_for_records(wanted, *members)
     wait_for_share(*members)
 
@@ -120,12 +85,12 @@ def test_a_group_goes_on_whoever_is_killed(
     fourth = start_member(trio[0])
     before = answered(*members)
     wanted |= produce_through_a_crash(broker, topic, 100, start=300)
-    check_commits_are_kept(broker, before)
+    check_commits_are_kept(broker.address, GROUP, before)
     wait_for_share(second, third, fourth)
     second.leave()
     wait_for_share(third, fourth)
     wanted |= produce(broker, topic, 100, start=400)
     wait_for_records(wanted, *members, fourth)
 
-    check_commits_are_kept(broker, answered(*members, fourth))
-    check_nothing_is_assigned_twice(broker)
+    check_commits_are_kept(broker.address, GROUP, answered(*members, fourth))
+    check_nothing_is_assigned_twice(broker.address, GROUP)
