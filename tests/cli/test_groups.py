@@ -225,6 +225,11 @@ def test_a_partition_that_is_not_there_is_not_passed_over(ottla: Ottla, address:
     assert committed(address, "named") == {0: 1}
 
 
+def test_a_group_may_begin_at_a_time(ottla: Ottla) -> None:
+    assert len(ottla("consume", "shared", "-g", "timed", "--from", "@-1h", "-n", "6", "-q").out.split()) == 6
+    assert ottla("consume", "shared", "-g", "timed", "--from", "@sometime", "-n", "1").code == 2
+
+
 def test_offsets_are_forgotten(ottla: Ottla, address: str) -> None:
     commit(address, "forgets", p0=1, p1=2)
     dry = ottla("groups", "forget", "forgets", "--partition", "1", "--dry-run")

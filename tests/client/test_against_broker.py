@@ -21,6 +21,7 @@ from ottla.client import (
 from ottla.client.admin import CreatedTopic
 from ottla.client.errors import BufferFull, ClusterUnreachable, NotAssigned, RefusedWithBatch
 from ottla.client.offsets import OffsetAndTimestamp
+from ottla.clock import SystemClock
 from ottla.errors import (
     InvalidRecord,
     KafkaError,
@@ -236,6 +237,27 @@ def test_a_position_out_of_range_is_reset_or_reported(reset: str, expected: byte
                     await consumer.next_record(5000)
             else:
                 assert await values(consumer, 1) == [expected]
+
+    with_broker(work)
+
+
+def test_a_reset_may_go_by_the_age_of_records() -> None:
+    """KIP-1106: the first record that is young enough, and the end where none is."""
+
+    async def work(address: str) -> None:
+        now_ms = SystemClock().wall_ms()
+        async with Producer(address) as producer:
+            for days, value in ((9, b"old"), (2, b"young"), (1, b"younger")):
+                await producer.send_and_wait("t", value, partition=0, timestamp_ms=now_ms - days * 86_400_000)
+        for group in (None, "aged"):
+            async with Consumer(address, group=group, auto_offset_reset="by_duration:P3D") as consumer:
+                await (consumer.assign([T0]) if group is None else consumer.subscribe("t"))
+                assert await values(consumer, 2) == [b"young", b"younger"]
+                consumer.seek(T0, 100)
+                assert await values(consumer, 1) == [b"young"]
+        async with Consumer(address, auto_offset_reset="by_duration:PT1S") as consumer:
+            await consumer.assign([T0])
+            assert await consumer.position(T0) == 3
 
     with_broker(work)
 

@@ -90,7 +90,7 @@ def consume(
 ) -> None:
     """Read records of TOPICs, from somewhere until something; nothing is committed unless a group is given.
 
-    A group goes on where it has got; where it has not been yet it begins at --from, which is start or end.
+    A group goes on where it has got; where it has not been yet it begins at --from, which is start, end or @TIME.
 
     \b
     Formats: %t topic  %p partition  %o offset  %T timestamp in ms  %D timestamp
@@ -104,16 +104,24 @@ def consume(
     if group is not None:
         if not group:
             raise click.BadParameter("a group has a name", param_hint="--group")
-        if partitions or until is not None or start not in DEFAULT_POSITIONS:
-            raise click.UsageError("with --group there is no --partition or --until, and --from is start or end")
+        reset = _group_reset(start, wanted.start_ms)
+        if partitions or until is not None or reset is None:
+            raise click.UsageError("with --group there is no --partition or --until, and --from is start, end or @TIME")
         from ottla.cli.shared_reading import SharedReading, member_of
 
-        member = member_of(bootstrap, group, protocol, DEFAULT_POSITIONS[start], is_committed=committed)
+        member = member_of(bootstrap, group, protocol, reset, is_committed=committed)
         run(SharedReading(member, write, count, is_quiet=quiet).run(topics))
     from ottla.cli.reading import Reading, lone_consumer
 
     consumer = lone_consumer(bootstrap, is_committed=committed)
     run(Reading(consumer, wanted, write, is_quiet=quiet).run(topics, partitions))
+
+
+def _group_reset(start: str, start_ms: int | None) -> str | None:
+    """Return where a group begins, in Kafka's words for it; None for what it has no words for."""
+    if start_ms is None:
+        return DEFAULT_POSITIONS.get(start)
+    return f"by_duration:PT{max(0, SystemClock().wall_ms() - start_ms) / 1000:.3f}S"
 
 
 def _range(start: str, until: str | None, count: int | None) -> Range:

@@ -21,25 +21,25 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ottla.client.cluster import Cluster, ClusterSettings
 from ottla.client.committed import OffsetAndMetadata
 from ottla.client.errors import NotAssigned
 from ottla.client.fetched import FetchedPartition
-from ottla.client.fetcher import RESET_TIMESTAMPS, Fetcher, FetchSettings
+from ottla.client.fetcher import Fetcher, FetchSettings
 from ottla.client.membership import GroupSettings, RebalanceListener
+from ottla.client.offset_reset import OffsetReset
 from ottla.client.offsets import OffsetAndTimestamp, OffsetAnswers, list_offsets
 from ottla.client.serializers import Deserializer
 from ottla.client.subscription import PartitionState, Subscription
+from ottla.clock import Clock, SystemClock
 from ottla.errors import KafkaError, OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, IsolationLevel, TopicPartition
 from ottla.records.record import Headers, Record
 
 if TYPE_CHECKING:
     from ottla.client.group_reading import GroupReading
-
-NO_DEFAULT_POSITION: Final = "none"
 
 
 class ConsumerRecord(NamedTuple):
@@ -82,6 +82,7 @@ class Consumer:
         value_deserializer: Deserializer | None = None,
         group: GroupSettings | str | None = None,
         cluster: ClusterSettings | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`auto_offset_reset` and `isolation_level` override `settings`; a `group` may be just its id.
 
@@ -93,7 +94,8 @@ class Consumer:
         self._value_deserializer = value_deserializer
         self._cluster = Cluster(bootstrap, cluster or ClusterSettings(allow_auto_create_topics=False))
         self._subscription = Subscription()
-        self._fetcher = Fetcher(self._cluster, self._subscription, fetching)
+        self._reset = OffsetReset(fetching.auto_offset_reset, (clock or SystemClock()).wall_ms)
+        self._fetcher = Fetcher(self._cluster, self._subscription, fetching, self._reset)
         self._fetched: FetchedPartition | None = None
         self._opened: OpenBatch | None = None
         self._parked: list[OpenBatch] = []
@@ -143,7 +145,7 @@ class Consumer:
             count = len(self._cluster.topics[partition.topic].partitions)
             if not 0 <= partition.partition < count:
                 raise UnknownTopicOrPartition(f"{partition} does not exist; the topic has {count} partitions")
-        default = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
+        default = self._reset.timestamp_ms()
         for state in self._read_exactly(wanted):
             if default is not None:
                 state.seek_to_time(default)
@@ -215,7 +217,7 @@ class Consumer:
                 read_exactly=self._read_exactly,
                 kick=self._fetcher.kick_soon,
                 wake=self._fetcher.wake,
-                default_timestamp_ms=RESET_TIMESTAMPS.get(self._settings.auto_offset_reset),
+                reset=self._reset,
             )
         return self._group
 
@@ -500,8 +502,6 @@ def _with_overrides(
         settings = replace(settings, auto_offset_reset=auto_offset_reset)
     if isolation_level is not None:
         settings = replace(settings, isolation_level=isolation_level)
-    if settings.auto_offset_reset not in (*RESET_TIMESTAMPS, NO_DEFAULT_POSITION):
-        raise ValueError(f"auto_offset_reset {settings.auto_offset_reset!r} is none of earliest, latest, none")
     return settings
 
 

@@ -20,6 +20,7 @@ from ottla.client.connection import Connection
 from ottla.client.errors import LogTruncated
 from ottla.client.fetch_session import FetchPosition, FetchSession, SessionRequest, forgotten_rows, topic_rows
 from ottla.client.fetched import FetchedPartition
+from ottla.client.offset_reset import OffsetReset
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.client.retry import Reaction, reaction_to
 from ottla.client.subscription import PartitionState, Subscription
@@ -38,7 +39,6 @@ from ottla.errors import (
     error_for_code,
 )
 from ottla.model import (
-    EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     ZERO_TOPIC_ID,
     IsolationLevel,
@@ -60,8 +60,6 @@ TOPIC_IDS_FROM: Final = 13
 MAX_FAILURES: Final = 10
 """After so many failures of one partition in a row, the application hears of it."""
 
-RESET_TIMESTAMPS: Final = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
-
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
@@ -75,7 +73,8 @@ class FetchSettings:
     """No fetch starts while so much waits for the application."""
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     auto_offset_reset: str = "latest"
-    """Where to go when the position is out of range: "earliest", "latest", or "none" for an error."""
+    """Where to go when the position is out of range: "earliest", "latest", "none" for an error, or "by_duration:P7D"
+    for records that are at most so old (KIP-1106; an ISO 8601 duration in days, hours, minutes, seconds)."""
     check_crcs: bool = True
     client_rack: str = ""
 
@@ -95,10 +94,13 @@ class Failure(NamedTuple):
 class Fetcher:
     """Fetches for one consumer. `kick` starts whatever is due; nothing else has to be called for progress."""
 
-    def __init__(self, cluster: Cluster, subscription: Subscription, settings: FetchSettings) -> None:
+    def __init__(
+        self, cluster: Cluster, subscription: Subscription, settings: FetchSettings, reset: OffsetReset
+    ) -> None:
         self._cluster = cluster
         self._subscription = subscription
         self._settings = settings
+        self._reset = reset
         self._arrived: deque[FetchedPartition | Failure] = deque()
         self._has_news = asyncio.Event()
         self._sessions: defaultdict[int, tuple[Connection | None, FetchSession]] = defaultdict(
@@ -303,7 +305,7 @@ class Fetcher:
 
     def _take_epoch_end(self, state: PartitionState, end: EpochEnd | KafkaError, leader_epoch: int) -> None:
         """Go on, or where the log was cut off, from the first offset that differs (as Kafka's consumer does)."""
-        reset = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
+        reset = self._reset.timestamp_ms()
         if isinstance(end, UnsupportedVersion):  # a broker that cannot tell
             state.leader_epoch = leader_epoch
         elif isinstance(end, KafkaError):
@@ -438,7 +440,7 @@ class Fetcher:
     def _take_error(self, state: PartitionState, error: KafkaError, has_moved: bool = False) -> None:
         """Try again: at once where the leader is known, else later; or go where the settings say."""
         was_at_follower = state.forget_replica()
-        reset = RESET_TIMESTAMPS.get(self._settings.auto_offset_reset)
+        reset = self._reset.timestamp_ms()
         if has_moved:
             return
         if isinstance(error, OffsetOutOfRange) and (was_at_follower or not state.is_drained):

@@ -18,6 +18,7 @@ from ottla.client.committed import OffsetAndMetadata, commit_offsets, fetch_comm
 from ottla.client.consumer_membership import ConsumerMembership
 from ottla.client.coordinator import GroupLink
 from ottla.client.membership import CLASSIC, GroupSettings, Membership, PollGate, RebalanceListener
+from ottla.client.offset_reset import OffsetReset
 from ottla.client.subscription import PartitionState, Subscription
 from ottla.errors import KafkaError, OffsetOutOfRange, StaleMemberEpoch
 from ottla.model import TopicPartition
@@ -40,11 +41,11 @@ class GroupReading:
         read_exactly: Callable[[Sequence[TopicPartition]], Sequence[PartitionState]],
         kick: Callable[[], None],
         wake: Callable[[], None],
-        default_timestamp_ms: int | None,
+        reset: OffsetReset,
     ) -> None:
         """`read_exactly` changes what is read and returns what is new, `kick` starts fetching, `wake` ends a wait.
 
-        `default_timestamp_ms` says where to begin without a committed offset; None: that is an error.
+        `reset` says where to begin without a committed offset.
         """
         self._cluster = cluster
         self._settings = settings
@@ -52,7 +53,7 @@ class GroupReading:
         self._read_exactly = read_exactly
         self._kick = kick
         self._wake = wake
-        self._default_timestamp_ms = default_timestamp_ms
+        self._reset = reset
         self._link = GroupLink(cluster, settings.group_id)
         self._gate = PollGate(wake, settings.max_poll_interval_ms)
         self._listener = RebalanceListener()
@@ -168,13 +169,14 @@ class GroupReading:
         for topic in {partition.topic for partition in partitions}:
             await self._cluster.topic(topic)
         committed = await self.committed(partitions) if partitions else {}
+        default = self._reset.timestamp_ms()
         for state in self._read_exactly([*self._subscription.states, *partitions]):
             known = committed.get(state.partition)
             if known is not None:
                 self._committed[state.partition] = known.offset
                 state.seek(known.offset, known.leader_epoch)
-            elif self._default_timestamp_ms is not None:
-                state.seek_to_time(self._default_timestamp_ms)
+            elif default is not None:
+                state.seek_to_time(default)
             else:
                 group_id = self._settings.group_id
                 raise OffsetOutOfRange(f"group {group_id} has no offset for {state.partition} and no default is set")
