@@ -48,11 +48,11 @@ class Stream(asyncio.BufferedProtocol):
         "_on_lost",
         "_position",
         "_queue",
+        "_ready",
         "_sending",
         "_session",
         "_socket_fd",
         "_transport",
-        "_warmed",
         "last_active",
     )
 
@@ -75,7 +75,7 @@ class Stream(asyncio.BufferedProtocol):
         self._sending: FileSpan | None = None  # a span of which a beginning was sent
         self._position = 0
         self._left = 0
-        self._warmed: FileSpan | None = None  # a span that was read already: sent now even if its pages went again
+        self._ready: FileSpan | None = None  # a span whose pages were there: sent now even if they went again
         self._is_paused = False
         self._is_warming = False
         self._is_reading = True
@@ -216,10 +216,12 @@ class Stream(asyncio.BufferedProtocol):
                 gathered.append(part)
                 queue.popleft()
                 continue
-            if part is not self._sending and part is not self._warmed and not part.is_resident:
-                self._write(gathered)
-                self._warm(part)
-                return
+            if part is not self._sending and part is not self._ready:
+                if not part.is_resident:
+                    self._write(gathered)
+                    self._warm(part)
+                    return
+                self._ready = part
             if part.size_bytes < SENDFILE_FROM_BYTES:
                 gathered.append(part.read())
                 part.release()
@@ -273,7 +275,7 @@ class Stream(asyncio.BufferedProtocol):
             self._left -= sent
             if self._is_paused and self._left:
                 return False
-        self._sending = self._warmed = None
+        self._sending = self._ready = None
         span.release()
         return True
 
@@ -293,7 +295,7 @@ class Stream(asyncio.BufferedProtocol):
 
         def done(error: BaseException | None) -> None:
             self._is_warming = False
-            self._warmed = span
+            self._ready = span
             if self._is_lost:
                 span.release()
             elif error is not None:
