@@ -25,7 +25,7 @@ from ottla.records.batch import (
 )
 from ottla.records.builder import BatchBuilder, assemble
 from ottla.records.legacy import LegacyBatch, split_any
-from ottla.records.outline import outline_batch
+from ottla.records.outline import outline_batch, pick_records
 from ottla.records.record import Record
 
 
@@ -96,11 +96,19 @@ def filter_batches(data: bytes, retention: RetentionFilter, *, now_ms: int, dele
         if len(retained) == len(records) and records and not _needs_horizon(batch, records, is_marker_of_nothing):
             _keep_whole(batch, len(records), result)
         elif retained:
-            whole = list(batch.records())
-            _keep_records(batch, [whole[index] for index in retained], result, is_marker_of_nothing, horizon_ms)
+            kept = pick(batch, retained)
+            _keep_records(batch, kept, result, is_marker_of_nothing, horizon_ms)
         elif fate == BatchRetention.RETAIN_EMPTY and isinstance(batch, RecordBatch):
             _keep_header(batch, result)
     return result
+
+
+def pick(batch: RecordBatch | LegacyBatch, indexes: list[int]) -> list[Record]:
+    """Return some of a batch's records, whole, in their order."""
+    if isinstance(batch, RecordBatch):
+        return pick_records(batch, indexes)
+    records = list(batch.records())
+    return [records[index] for index in indexes]
 
 
 def outlines(batch: RecordBatch | LegacyBatch, data: bytes, position: int) -> list[Record]:

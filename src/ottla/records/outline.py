@@ -1,7 +1,7 @@
-"""Records without their values and headers: what compaction asks of most of them.
+"""Records without their values and headers: what compaction asks of most of them; and a few of them whole.
 
-A value is empty where there is one, None where it is null; there are no headers. What is skipped is not looked into:
-the checksum vouches for it.
+In an outline a value is empty where there is one, None where it is null; there are no headers. What is skipped is not
+looked into: the checksum vouches for it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Final
 from mypy_extensions import i64
 
 from ottla.errors import InvalidRecord
+from ottla.model import TimestampType
 from ottla.records.batch import HEADER_BYTES, RecordBatch
 from ottla.records.compression import Codec
-from ottla.records.record import Record, add_timestamps
+from ottla.records.record import NO_APPEND_TIME, Record, add_timestamps, decode_records
 from ottla.records.varint import VarintError, read_varint, read_varlong
 
 _SOME_VALUE: Final = b""
@@ -69,4 +70,34 @@ def outline_records(
         raise InvalidRecord(f"record {index} of the batch has {error}") from None
     if position != end:
         raise InvalidRecord(f"{end - position} bytes are left after the {count} records that the batch announces")
+    return records
+
+
+def pick_records(batch: RecordBatch, indexes: list[int]) -> list[Record]:
+    """Return the records at some rising indexes, whole; the others are not decoded. Raises as `RecordBatch.decode`."""
+    payload = batch.payload()
+    base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
+    append_time = batch.max_timestamp if batch.timestamp_type == TimestampType.LOG_APPEND_TIME else NO_APPEND_TIME
+    records: list[Record] = []
+    position: i64 = 0
+    passed: i64 = 0
+    try:
+        for index in indexes:
+            while passed < index:
+                size, position = read_varint(payload, position)
+                position += size
+                passed += 1
+            size, end = read_varint(payload, position)
+            end += size
+            records += decode_records(
+                payload[position:end],
+                1,
+                base_offset=base_offset,
+                base_timestamp=base_timestamp,
+                log_append_time=append_time,
+            )
+            position = end
+            passed += 1
+    except (IndexError, VarintError):
+        raise InvalidRecord(f"record {passed} of the batch is cut short") from None
     return records

@@ -119,10 +119,9 @@ class Cleaner:
         self.is_running = False
 
     def configure(self, settings: BrokerConfig) -> None:
-        load_factor, rate = settings.get("log.cleaner.io.buffer.load.factor"), settings.get(_RATE)
-        assert isinstance(load_factor, float)
+        rate = settings.get(_RATE)
         assert isinstance(rate, float)
-        self._memory_bytes = int(settings.integer("log.cleaner.dedupe.buffer.size") * load_factor)
+        self._memory_bytes = settings.integer("log.cleaner.dedupe.buffer.size")
         self._bytes_per_second = rate
 
     # ---- choosing

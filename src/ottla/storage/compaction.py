@@ -113,7 +113,7 @@ class Compaction:
         Raises `OSError`, `KafkaStorageError` for a damaged batch.
         """
         yield from self._read_keys()
-        self.cleaned_up_to = max(self.offsets.latest_offset + 1, self._plan.first_dirty_offset)
+        self.cleaned_up_to = max(int(self.offsets.latest_offset) + 1, self._plan.first_dirty_offset)
         aborted = (txn for txn in self._aborted if txn.first_offset < self.cleaned_up_to)
         transactions = CleanedTransactions(aborted)
         retention = CompactionFilter(self.offsets, transactions, self._producers, self._now_ms)
@@ -125,7 +125,7 @@ class Compaction:
     # ---- reading keys
 
     def _read_keys(self) -> Iterator[None]:
-        """Fill the map from the dirty part, as far as it has room; at least one batch goes in."""
+        """Fill the map from the dirty part, as far as it has room; at least one key goes in."""
         start = self._plan.first_dirty_offset
         aborted = [txn for txn in self._aborted if txn.last_offset >= start]
         transactions = CleanedTransactions(aborted)
@@ -135,13 +135,11 @@ class Compaction:
             for data in self._chunks(source):
                 position = 0
                 for batch in split_any(data):
-                    if batch.last_offset >= start:
-                        if self.offsets.is_full:
-                            return
-                        self._put_keys(batch, data, position, start, transactions)
+                    if batch.last_offset >= start and not self._put_keys(batch, data, position, start, transactions):
+                        return
                     position += int(batch.size_in_bytes)
                 yield None
-            self.offsets.latest_offset = max(self.offsets.latest_offset, source.next_offset - 1)
+            self.offsets.reach(source.next_offset - 1)
 
     def _put_keys(
         self,
@@ -150,7 +148,8 @@ class Compaction:
         position: int,
         start: int,
         transactions: CleanedTransactions,
-    ) -> None:
+    ) -> bool:
+        """Put the keys of one batch into the map; False when it has no room for all of them."""
         is_data = True
         if isinstance(batch, RecordBatch):
             if batch.is_control:
@@ -158,11 +157,16 @@ class Compaction:
                 is_data = False
             else:
                 is_data = not transactions.meet_batch(batch)
+        offsets = self.offsets
         if is_data:
             for record in outlines(batch, data, position):
                 if record.key is not None and record.offset >= start:
-                    self.offsets.put(record.key, record.offset)
-        self.offsets.latest_offset = max(self.offsets.latest_offset, batch.last_offset)
+                    if offsets.is_full:
+                        return False
+                    offsets.put(record.key, record.offset)
+                    offsets.reach(record.offset)
+        offsets.reach(batch.last_offset)
+        return True
 
     # ---- rewriting
 
@@ -235,7 +239,10 @@ class Compaction:
         new.next_offset = next_offset
 
     def _chunks(self, source: Source) -> Iterator[bytes]:
-        """Yield the batches of a segment in pieces of whole ones, each checked. Raises `KafkaStorageError`."""
+        """Yield the batches of a segment, each checked, in pieces that may end with the beginning of another one.
+
+        Raises `KafkaStorageError`.
+        """
         position = 0
         while position < source.size_bytes:
             data = source.file.pread(min(READ_BYTES, source.size_bytes - position), position)
@@ -246,8 +253,6 @@ class Compaction:
                 end = valid_bytes(data)
             if not end:
                 raise KafkaStorageError(f"{source.segment_file.path} is damaged at position {position}")
-            if end < len(data):
-                data = data[:end]
             self._check(data, source, position)
             position += end
             self.bytes_read += end
