@@ -388,9 +388,11 @@ def test_reading_to_the_end_ends_where_only_the_ends_of_transactions_are_left(
     [
         (["--help"], {"asyncio", "rich", "uvloop", "ottla.client", "ottla.server"}),
         (["consume", "--help"], {"asyncio", "rich", "uvloop", "ottla.client.cluster", "ottla.server"}),
+        (["perf", "produce", "--help"], {"asyncio", "rich", "uvloop", "ottla.client.cluster", "ottla.server"}),
+        (["commitlog", "import", "--help"], {"rich", "uvloop", "ottla.client.cluster", "ottla.server"}),
         (["topics", "--help"], {"rich", "uvloop", "ottla.client.consumer", "ottla.client.producer", "ottla.server"}),
     ],
-    ids=["ottla", "consume", "topics"],
+    ids=["ottla", "consume", "perf", "commitlog", "topics"],
 )
 def test_help_imports_nothing_heavy(words: list[str], heavy: set[str]) -> None:
     """What makes help quick, stated so that a slow machine cannot break it."""

@@ -54,7 +54,7 @@ def test_topics(broker: Broker, topic: str) -> None:
     words = ("topics", "create", topic, "-p", "1", "-r", "1", "-c", "retention.ms=1000000")
     (created,) = answer(broker, *words)
     size = {"partitions": 1, "replication_factor": 1}
-    assert created == {"topic": topic, "topic_id": created["topic_id"], **size}
+    assert created == {"topic": topic, "topic_id": created["topic_id"], "error": None, **size}
     listed = {"topic": topic, "topic_id": created["topic_id"], "is_internal": False, **size}
     assert listed in answer(broker, "topics", "list")
     altered = answer(broker, "topics", "alter", topic, "-c", "segment.bytes=2000000", "-u", "retention.ms")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from ottla.cli.input_lines import read_lines
 from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
 from ottla.cli.output import (
     ANSWER_IS_NO,
@@ -25,13 +26,13 @@ from ottla.cli.output import (
     say,
     say_error,
 )
-from ottla.cli.produce import read_lines
-from ottla.client.consumer import Consumer
-from ottla.client.fetcher import FetchSettings
-from ottla.client.producer import Producer, ProducerSettings
 from ottla.commitlog import CommitLog, LogRecord, TornTail, check_log, read_log
 from ottla.errors import UnknownTopicOrPartition
 from ottla.model import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.client.consumer import Consumer
+    from ottla.client.producer import Producer
 
 BATCH_COUNT: Final = 1000
 PATIENCE_MS: Final = 900
@@ -159,6 +160,7 @@ def verify(file: str, as_json: bool) -> None:
 @bootstrap_option
 def import_(file: str, topic: str, partition: int, start_offset: int, as_json: bool, bootstrap: str) -> None:
     """Send the values in FILE to a partition of TOPIC, in their order."""
+    from ottla.client.producer import Producer, ProducerSettings  # the commands on files alone come without a client
 
     async def work() -> int:
         settings = cluster_settings(allow_auto_create_topics=True)
@@ -216,7 +218,7 @@ def export(topic: str, file: str, partition: int, start_offset: int, as_json: bo
     """
 
     async def work() -> int:
-        consumer = Consumer(bootstrap, settings=FetchSettings(), auto_offset_reset="none", cluster=cluster_settings())
+        consumer = Consumer(bootstrap, auto_offset_reset="none", cluster=cluster_settings())
         async with consumer:
             try:
                 await consumer.partitions_of(topic)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
-from io import RawIOBase
-from typing import BinaryIO, Final
+from typing import Final
 
 import click
 
 from ottla.cli.formats import bytes_from_json
+from ottla.cli.input_lines import read_chunks, read_lines
 from ottla.cli.options import (
     bootstrap_option,
     cluster_settings,
@@ -30,7 +29,6 @@ from ottla.client.producer import Producer, ProducerSettings
 from ottla.errors import KafkaError, UnknownTopicOrPartition
 from ottla.records.record import Headers
 
-CHUNK_BYTES: Final = 256 * 1024
 TOPIC_PATIENCE_MS: Final = 900
 """How long a topic may take to appear where the cluster creates topics by itself."""
 
@@ -286,47 +284,3 @@ def _row_from_json(line: bytes, where: str, shape: Shape) -> Row:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(f"{where}: not a record in JSON ({error})") from None
-
-
-async def read_lines(stream: BinaryIO) -> AsyncIterator[list[bytes]]:
-    """Yield lists of lines, without their ends, as soon as they can be read; a last line needs no end."""
-    tail = b""
-    async for chunk in read_chunks(stream):
-        *lines, tail = (tail + chunk).split(b"\n")
-        if lines:
-            yield [line.removesuffix(b"\r") for line in lines]
-    if tail:
-        yield [tail.removesuffix(b"\r")]
-
-
-async def read_chunks(stream: BinaryIO) -> AsyncIterator[bytes]:
-    """Yield what can be read as soon as it can be.
-
-    Reading happens on a thread that dies with the process, since a read from a terminal cannot be called off. It reads
-    below Python's buffer: the thread would hold that one's lock, without which the interpreter cannot end.
-    """
-    loop = asyncio.get_running_loop()
-    chunks: asyncio.Queue[bytes | Exception] = asyncio.Queue()
-    room = threading.Semaphore(4)
-
-    def pump() -> None:
-        with suppress(RuntimeError):  # the loop is gone, and with it whoever would read
-            try:
-                for chunk in _chunks(getattr(stream, "raw", stream)):
-                    room.acquire()
-                    loop.call_soon_threadsafe(chunks.put_nowait, chunk)
-                loop.call_soon_threadsafe(chunks.put_nowait, b"")
-            except (OSError, ValueError) as error:
-                loop.call_soon_threadsafe(chunks.put_nowait, error)
-
-    threading.Thread(target=pump, name="input", daemon=True).start()
-    while chunk := await chunks.get():
-        if isinstance(chunk, Exception):
-            raise chunk
-        room.release()
-        yield chunk
-
-
-def _chunks(stream: RawIOBase | BinaryIO) -> Iterator[bytes]:
-    while chunk := stream.read(CHUNK_BYTES):
-        yield chunk
