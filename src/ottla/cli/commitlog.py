@@ -217,6 +217,8 @@ def export(topic: str, file: str, partition: int, start_offset: int, as_json: bo
     from those that FILE has.
     """
 
+    from ottla.client.consumer import Consumer
+
     async def work() -> int:
         consumer = Consumer(bootstrap, auto_offset_reset="none", cluster=cluster_settings())
         async with consumer:
