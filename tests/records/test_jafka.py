@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from ottla.errors import CorruptMessage, InvalidRecord, MessageTooLarge
-from ottla.records.jafka import build_set, check_produced, entry_size
+from ottla.records.jafka import MESSAGE_COST_BYTES, build_set, check_produced, entry_size
 
 HELLO = bytes.fromhex("0000000b01003610a68668656c6c6f")
 LIMIT = 1000
@@ -67,6 +67,17 @@ def test_a_bomb_costs_bounded_memory() -> None:
     for bomb in bombs:
         with pytest.raises(InvalidRecord):
             check_produced(bomb, LIMIT, max_inflated_bytes=10_000)
+
+
+def test_many_messages_that_deflate_to_nothing_are_a_bomb_too() -> None:
+    few, many = packed(message(b"") * 100), packed(message(b"") * 10_000)
+    room = 101 * (10 + MESSAGE_COST_BYTES)
+    assert len(many) < 300
+    assert len(check_produced(few, LIMIT, max_inflated_bytes=room).payloads) == 100
+    assert len(check_produced(message(b"") * 10_000, LIMIT, max_inflated_bytes=room).payloads) == 10_000
+    for bomb in (many, few * 2):
+        with pytest.raises(InvalidRecord):
+            check_produced(bomb, LIMIT, max_inflated_bytes=room)
 
 
 def test_depth_has_an_end() -> None:

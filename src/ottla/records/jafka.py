@@ -12,12 +12,11 @@ import zlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ottla.errors import CorruptMessage, MessageTooLarge, UnsupportedForMessageFormat
+from ottla.errors import CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedForMessageFormat
 from ottla.records.batch import RecordBatch
 from ottla.records.compression import MAX_INFLATED_BYTES, Codec, inflate
 
 _SIZE: Final = struct.Struct(">i")
-_FRONT: Final = struct.Struct(">bBI")
 _ENTRY: Final = struct.Struct(">ibBI")
 SIZE_BYTES: Final = 4
 FRONT_BYTES: Final = 6
@@ -26,6 +25,8 @@ MAGIC: Final = 1
 GZIP: Final = 1
 CODEC_BITS: Final = 3
 _DEEPEST: Final = 8
+MESSAGE_COST_BYTES: Final = 256
+"""What an inner message counts for besides its bytes: many empty ones deflate to nothing, and cost the most time."""
 
 
 class ProducedSet(NamedTuple):
@@ -39,25 +40,20 @@ def check_produced(data: bytes, max_payload_bytes: int, *, max_inflated_bytes: i
     """Check every message of a set, inner ones too. A last entry that is cut is left out.
 
     Raises `CorruptMessage` or `InvalidRecord` for anything damaged or unknown, for what inflates to more than the limit
-    and for a set of which nothing is whole, `MessageTooLarge` for an outer payload above the limit.
+    (an inner message counts `MESSAGE_COST_BYTES` besides) and for a set of which nothing is whole, `MessageTooLarge`
+    for an outer payload above the limit.
     """
     payloads: list[bytes] = []
-    left_bytes = max_inflated_bytes
-    position = 0
-    while (end := _entry_end(data, position)) > 0:
-        if end - position - SIZE_BYTES - FRONT_BYTES > max_payload_bytes:
-            raise MessageTooLarge(f"a payload may have {max_payload_bytes} bytes")
-        left_bytes = _take(data[position + SIZE_BYTES : end], payloads, left_bytes, 0)
-        position = end
-    if data and not position:
+    end, _ = _take_messages(data, payloads, max_inflated_bytes, 0, max_payload_bytes)
+    if data and not end:
         raise CorruptMessage("no message of the set is whole")
-    return ProducedSet(data[:position], payloads)
+    return ProducedSet(data[:end], payloads)
 
 
-def payloads_of(message: bytes) -> list[bytes]:
-    """Return the payload of a message (without its size), or those in it. Raises as `check_produced`."""
+def payloads_of(entry: bytes) -> list[bytes]:
+    """Return the payload of one message, or those in it. Raises as `check_produced`."""
     payloads: list[bytes] = []
-    _take(message, payloads, MAX_INFLATED_BYTES, 0)
+    _take_messages(entry, payloads, MAX_INFLATED_BYTES, 0, len(entry))
     return payloads
 
 
@@ -77,27 +73,39 @@ def _entry_end(data: bytes, position: int) -> int:
     return end if end <= len(data) else 0
 
 
-def _take(message: bytes, payloads: list[bytes], left_bytes: int, depth: int) -> int:
-    """Add the payloads in a message to `payloads`; returns how much more may be inflated."""
-    magic, attributes, crc = _FRONT.unpack_from(message)
-    payload = message[FRONT_BYTES:]
-    if magic != MAGIC:
-        raise CorruptMessage(f"a message of magic {magic}")
-    if zlib.crc32(payload) != crc:
-        raise CorruptMessage("a message fails its checksum")
-    codec = attributes & CODEC_BITS
-    if codec == 0:
-        payloads.append(payload)
-        return left_bytes
+def _take_messages(
+    data: bytes, payloads: list[bytes], left_bytes: int, depth: int, max_payload_bytes: int
+) -> tuple[int, int]:
+    """Add the payloads of all whole messages of a set; returns where these end, and how much more may be inflated."""
+    position = 0
+    while (end := _entry_end(data, position)) > 0:
+        payload = data[position + ENTRY_BYTES : end]
+        if len(payload) > max_payload_bytes:
+            raise MessageTooLarge(f"a payload may have {max_payload_bytes} bytes")
+        _, magic, attributes, crc = _ENTRY.unpack_from(data, position)
+        if magic != MAGIC:
+            raise CorruptMessage(f"a message of magic {magic}")
+        if zlib.crc32(payload) != crc:
+            raise CorruptMessage("a message fails its checksum")
+        if not attributes & CODEC_BITS:
+            payloads.append(payload)
+        else:
+            left_bytes = _take_inner(payload, attributes & CODEC_BITS, payloads, left_bytes, depth)
+        if depth:
+            left_bytes -= MESSAGE_COST_BYTES
+            if left_bytes < 0:
+                raise InvalidRecord("a compressed set has too many messages")
+        position = end
+    return position, left_bytes
+
+
+def _take_inner(payload: bytes, codec: int, payloads: list[bytes], left_bytes: int, depth: int) -> int:
+    """Add the payloads in a compressed one; returns how much more may be inflated."""
     if codec != GZIP or depth == _DEEPEST:
         raise CorruptMessage(f"a message of codec {codec} at depth {depth}")
     inner = inflate(Codec.GZIP, memoryview(payload), left_bytes)
-    left_bytes -= len(inner)
-    position = 0
-    while (end := _entry_end(inner, position)) > 0:
-        left_bytes = _take(inner[position + SIZE_BYTES : end], payloads, left_bytes, depth + 1)
-        position = end
-    if position != len(inner):
+    end, left_bytes = _take_messages(inner, payloads, left_bytes - len(inner), depth + 1, len(inner))
+    if end != len(inner):
         raise CorruptMessage("a compressed set ends within a message")
     return left_bytes
 

@@ -85,7 +85,7 @@ def _message_at(data: bytes, position: int) -> tuple[int, list[bytes]]:
     try:
         if size < FRONT_BYTES:
             raise CorruptMessage(f"a message cannot have {size} bytes")
-        return end, payloads_of(data[position + SIZE_BYTES : end])
+        return end, payloads_of(data[position:end])
     except KafkaError:
         if position:
             return 0, []
