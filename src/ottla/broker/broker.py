@@ -23,7 +23,7 @@ from ottla.broker.metadata.controller import MetadataController
 from ottla.broker.metadata.decision import Committed
 from ottla.broker.metadata.features import SUPPORTED_FEATURES, FeatureRange
 from ottla.broker.metadata.image import MetadataView, TopicImage
-from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
+from ottla.broker.metadata.topic_names import INTERNAL_TOPICS, check_not_internal
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.broker.read_only import refuse_change
@@ -34,7 +34,6 @@ from ottla.config.log_config import LogConfig
 from ottla.engine import EpochEndOffset, Membership, RecordLog, Shard, StateStore, Ticket, TimestampOffset
 from ottla.errors import (
     InconsistentTopicId,
-    InvalidTopicException,
     KafkaStorageError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -308,6 +307,14 @@ class Broker:
             self._prepare_first_append(partition)
         return partition.append(records, self.clock.wall_ms(), is_zstd_allowed=is_zstd_allowed)
 
+    def append_together(
+        self, partition: Partition, several: Sequence[memoryview], *, is_zstd_allowed: bool = True
+    ) -> Sequence[Ticket]:
+        """Append the first of some produced batches with one write, see `Partition.append_together`."""
+        if not partition.is_epoch_written:
+            return ()
+        return partition.append_together(several, self.clock.wall_ms(), is_zstd_allowed=is_zstd_allowed)
+
     def _prepare_first_append(self, partition: Partition) -> None:
         """Record the epoch in which it is written, and make the log if the disk did not let us when it was due.
 
@@ -340,8 +347,7 @@ class Broker:
         """
         partition = self.partition(topic, number)
         self.check_writable()
-        if topic in INTERNAL_TOPICS:
-            raise InvalidTopicException(f"records of {topic} are the broker's own")
+        check_not_internal(topic)
         log_start_offset = partition.delete_records(before_offset)
         self._purgatory.wake(TopicPartition(topic, number))
         return log_start_offset

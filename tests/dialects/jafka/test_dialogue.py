@@ -217,6 +217,11 @@ def test_what_is_no_request_is_met_with_a_close_and_disturbs_nobody(run: Any) ->
         frame(3, struct.pack(">h", 2) + produce("t", 0, b"")[6:]),
         offsets("a/b", 0, -1),
         frame(5, text16("..") + struct.pack(">ib", 1, 0)),
+        frame(5, text16("t") + struct.pack(">ib", 2**31 - 1, 0)),
+        frame(5, text16("large") + struct.pack(">ib", 2**31 - 1, 0)),
+        produce("__consumer_offsets", 0, bytes.fromhex(HELLO)),
+        frame(5, text16("__consumer_offsets") + struct.pack(">ib", 1, 0)),
+        frame(6, text16("__consumer_offsets") + text16("jafka")),
     ]
 
     async def test(running: RunningBroker) -> None:
@@ -544,14 +549,17 @@ def test_a_post_is_one_message(run: Any) -> None:
     run(test)
 
 
-def test_other_methods_and_everything_else_over_http(run: Any) -> None:
+def test_other_methods_and_everything_else_over_http(run: Any, caplog: pytest.LogCaptureFixture) -> None:
     good = b"POST / HTTP/1.1\r\nkey: PRODUCE\r\ntopic: t\r\npartition: 0\r\n"
     refused = [
         good.replace(b"partition: 0\r\n", b"") + b"\r\n",
         good.replace(b"partition: 0", b"partition: 1025") + b"\r\n",
         good.replace(b"PRODUCE", b"NOTHING") + b"\r\n",
         good.replace(b"topic: t", b"topic: ../t") + b"\r\n",
+        good.replace(b"partition: 0", b"partition: " + b"0" * 5000) + b"\r\n",
+        good.replace(b"topic: t", b"topic: __consumer_offsets") + b"\r\n",
         good + b"Content-Length: 999999999999\r\n\r\n",
+        good + b"Content-Length: " + b"0" * 5000 + b"\r\n\r\n",
         good + b"Content-Length: -1\r\n\r\n",
         good + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"no http at all\r\n\r\n",
@@ -569,3 +577,4 @@ def test_other_methods_and_everything_else_over_http(run: Any) -> None:
                 continue
 
     run(test)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

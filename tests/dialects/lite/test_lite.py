@@ -112,6 +112,7 @@ def test_one_answer_and_then_the_end(run: Any) -> None:
     run(test)
 
 
+INTERNAL = "0012" + b"__consumer_offsets".hex()
 MISTAKES = [
     ("0002 0005 6f74686572 00000000 0000000000000001", 3),
     (f"0002 {EVENTS} 00000007 0000000000000001", 3),
@@ -124,6 +125,9 @@ MISTAKES = [
     (f"0001 {EVENTS} 00000000 00000000", 42),
     ("0003 0001 2f 00000001", 42),
     ("0003 0001 78 00000000", 42),
+    (f"0003 {INTERNAL} 00000001", 42),
+    (f"0001 {INTERNAL} 00000000 00000001 00000001 78", 3),
+    ("0003 0001 78 ffffffff", 0xFFFF),
     (f"0001 {EVENTS} 00000000 00000001 ffffffff", 10),
     (f"0001 {EVENTS} 00000000 00000001 00200000" + "78" * 0x200000, 10),
     (f"0001 {EVENTS} 00000000 00030000" + "00000000" * 0x30000, 10),
@@ -134,6 +138,14 @@ def test_a_mistake_is_met_with_an_error_and_the_end(run: Any) -> None:
     async def test(running: RunningBroker) -> None:
         for text, code in MISTAKES:
             assert error_code(await ask(running, text)) == code, text[:80]
+
+    run(test)
+
+
+def test_nobody_writes_to_the_brokers_own_topics(run: Any) -> None:
+    async def test(running: RunningBroker) -> None:
+        running.broker.metadata.create_internal_topic("__consumer_offsets")
+        assert error_code(await ask(running, f"0001 {INTERNAL} 00000000 00000001 00000001 78")) == 42
 
     run(test)
 

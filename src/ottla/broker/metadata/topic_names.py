@@ -43,6 +43,12 @@ def is_legal_topic_name(name: str) -> bool:
     return True
 
 
+def check_not_internal(name: str) -> None:
+    """Raise `InvalidTopicException` for a topic whose records only the broker may write and remove."""
+    if name in INTERNAL_TOPICS:
+        raise InvalidTopicException(f"records of {name} are the broker's own")
+
+
 def collision_key(name: str) -> str:
     """Return what two colliding names have in common."""
     return name.replace(".", "_")

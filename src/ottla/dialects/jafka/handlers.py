@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ottla.broker.jafka_topics import JafkaTopics
-from ottla.broker.metadata.topic_names import is_legal_topic_name
+from ottla.broker.metadata.topic_names import check_not_internal, is_legal_topic_name
 from ottla.dialects.jafka.codec import (
     Create,
     Delete,
@@ -29,6 +29,7 @@ from ottla.dialects.jafka.codec import (
 )
 from ottla.errors import InvalidTopicException, OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.records.jafka import check_produced
+from ottla.records.rules import max_inflated_bytes
 
 ANY_PARTITION: Final = -1
 LATEST: Final = -1
@@ -77,7 +78,9 @@ class JafkaHandlers:
     def produce(self, request: Produce) -> None:
         """Check a set and append all of it, or nothing. Raises `KafkaError`, `OSError`."""
         _check_name(request.topic)
-        produced = check_produced(request.messages, self.topics.settings.max_message_bytes)
+        check_not_internal(request.topic)
+        most = self.topics.settings.max_message_bytes
+        produced = check_produced(request.messages, most, max_inflated_bytes=max_inflated_bytes(most))
         number = request.partition
         if number == ANY_PARTITION:
             self.topics.partition(request.topic, 0)  # so that there is a number of partitions
@@ -124,6 +127,7 @@ class JafkaHandlers:
 
     def _create(self, request: Create) -> int:
         _check_name(request.topic)
+        check_not_internal(request.topic)
         if request.partitions < 0:
             raise Malformed(f"{request.partitions} partitions")
         return self.topics.create(request.topic, request.partitions)
@@ -131,6 +135,7 @@ class JafkaHandlers:
     def _delete(self, request: Delete) -> int:
         if not self._is_password(request.password):
             return REFUSED
+        check_not_internal(request.topic)
         return self.topics.delete(request.topic)
 
 

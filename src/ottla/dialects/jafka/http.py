@@ -17,6 +17,7 @@ from ottla.records.jafka import build_set
 
 MAX_HEAD_BYTES: Final = 16 * 1024
 MAX_PARTITION: Final = 1024
+MAX_DIGITS: Final = 12
 HEAD_END: Final = b"\r\n\r\n"
 NOT_POST: Final = b"POST METHOD REQUIRED"
 
@@ -73,7 +74,7 @@ class JafkaHttpSession(Conversation):
         if key not in RequestType.__members__:
             raise Malformed(f"{key!r} is no request")
         topic, partition = headers.get("topic", ""), headers.get("partition", "")
-        if not partition.isdecimal() or int(partition) > MAX_PARTITION:
+        if not partition.isdecimal() or len(partition) > MAX_DIGITS or int(partition) > MAX_PARTITION:
             raise Malformed(f"{partition!r} is no partition")
         if key == RequestType.PRODUCE.name:
             self._dialect.handlers.produce(Produce(topic, int(partition), build_set([body])))
@@ -104,6 +105,6 @@ def _parse_head(head: bytes) -> tuple[str, bool, dict[str, str]]:
 
 def _length(headers: dict[str, str], max_bytes: int) -> int:
     text = headers.get("content-length", "0")
-    if "transfer-encoding" in headers or not text.isdecimal() or len(text) > 12 or int(text) > max_bytes:
+    if "transfer-encoding" in headers or not text.isdecimal() or len(text) > MAX_DIGITS or int(text) > max_bytes:
         raise Malformed("a body of no or too great a length")
     return int(text)

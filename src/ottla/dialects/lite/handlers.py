@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ottla.broker.broker import Broker
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
+from ottla.broker.metadata.topic_names import check_not_internal
 from ottla.broker.value_fetch import ValueFetch
 from ottla.dialects.lite.codec import CreateTopic, Fetch, Produce, Request, encode_values
 from ottla.engine import Ticket
@@ -50,6 +51,7 @@ def _fetch(request: Fetch, broker: Broker, reply: Reply) -> ValueFetch:
 
 def _produce(request: Produce, broker: Broker, reply: Reply) -> None:
     """Append all values as one batch: they get offsets in a row, or none of them any."""
+    check_not_internal(request.topic)
     partition = broker.partition(request.topic, request.partition)
     batch, now_ms = BatchBuilder(), broker.clock.wall_ms()
     for value in request.values:
@@ -62,6 +64,7 @@ def _produce(request: Produce, broker: Broker, reply: Reply) -> None:
 
 def _create(request: CreateTopic, broker: Broker, reply: Reply) -> None:
     """Create a topic; one that is there stays as it is."""
+    check_not_internal(request.topic)
     if (topic := broker.find_topic(request.topic)) is not None:
         return reply(struct.pack(">I", len(topic.partitions)))
     committed = broker.metadata.create_topics([NewTopic(request.topic, request.partitions)])
