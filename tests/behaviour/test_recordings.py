@@ -12,11 +12,13 @@ import re
 import tempfile
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from ottla.config.broker_config import BrokerConfig
 from ottla.server import Server
+from tests.behaviour.moved_time import LoopClock, MovedTimeLoop, Threads
 from tests.behaviour.replayer import Outcome, await_coordinator, replay_all
 from tests.behaviour.scenario import Scenario, areas, load_area
 
@@ -67,7 +69,9 @@ def outcomes() -> dict[str, list[Outcome]]:
     scenarios = [scenario for area in areas() for scenario in load_area(area)]
     for auto_create_topics in (True, False):
         wanted = [scenario for scenario in scenarios if scenario.auto_create_topics is auto_create_topics]
-        for outcome in asyncio.run(_replay_on_new_broker(wanted, auto_create_topics=auto_create_topics)):
+        with asyncio.Runner(loop_factory=MovedTimeLoop) as runner:
+            replayed = runner.run(_replay_on_new_broker(wanted, auto_create_topics=auto_create_topics))
+        for outcome in replayed:
             found[outcome.scenario.area].append(outcome)
     return found
 
@@ -79,8 +83,12 @@ async def _replay_on_new_broker(scenarios: list[Scenario], *, auto_create_topics
             "log.dirs": directory,
             "ottla.flush.policy": "os",
         }
-        server = Server(BrokerConfig.from_properties(settings))
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, MovedTimeLoop)
+        with patch("ottla.broker.loop.ThreadPoolExecutor", Threads):
+            server = Server(BrokerConfig.from_properties(settings), clock=LoopClock(loop))
         await server.start()
+        loop.move_time()
         try:
             host, port = server.address.rsplit(":", 1)
             for key_type in COORDINATORS:
