@@ -30,6 +30,7 @@ from ottla.server import METADATA_FORMAT_LEVEL, Server, StartError
 GOLDEN = Path(__file__).parent / "golden" / "directories"
 MIXED = TopicPartition("mixed", 0)
 RECORDS = 92
+RECORDS_OF_SPREAD = 10
 TOPICS = 10
 ANOTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -312,6 +313,73 @@ def test_a_start_that_finds_its_port_in_use_changes_nothing(plain: Path, tmp_pat
     assert outcome.refusal is not None
     assert "in use" in outcome.refusal
     assert files_of(tmp_path) == before
+
+
+LOST_ID = "e9DP0G7_t8bGsID21HTWlg"
+SPREAD = TopicPartition("spread", 2)
+
+
+def empty(directory: Path) -> None:
+    shutil.rmtree(directory)
+    directory.mkdir()
+
+
+def take_the_place(directory: Path) -> None:
+    """What the refusal says to do where a disk is lost for good."""
+    empty(directory)
+    lines = (directory.parent / "kafka-logs-1" / META).read_text().splitlines()
+    text = "\n".join(f"directory.id={LOST_ID}" if line.startswith("directory.id") else line for line in lines)
+    (directory / META).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "names", "refusal"),
+    [
+        (lambda _: None, "kafka-logs-1,kafka-logs-2", None),
+        (empty, "kafka-logs-1,kafka-logs-2", f"directory.id={LOST_ID} is not there, and 9 partitions"),
+        (shutil.rmtree, "kafka-logs-1,kafka-logs-2", f"directory.id={LOST_ID} is not there"),
+        (lambda _: None, "kafka-logs-1", f"directory.id={LOST_ID} is not there"),
+        (take_the_place, "kafka-logs-1,kafka-logs-2", None),
+        (
+            lambda second: shutil.copytree(second.parent / f"kafka-logs-1/{SPREAD}", second / f"{SPREAD}"),
+            "kafka-logs-1,kafka-logs-2",
+            f"{SPREAD} lies in both",
+        ),
+    ],
+    ids=["both", "not mounted", "no folder", "not named", "in place of the lost one", "a partition in both"],
+)
+def test_a_start_with_one_directory_of_two(
+    tmp_path: Path, change: Callable[[Path], object], names: str, refusal: str | None
+) -> None:
+    """A disk that is not mounted must not be taken for one that is empty. Kafka refuses an empty directory, too, and a
+    partition that lies in both; of a directory that is not named any more it serves nothing."""
+    with tarfile.open(GOLDEN / "multi-dir.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="fully_trusted")
+    change(tmp_path / "kafka-logs-2")
+    before = files_of(tmp_path)
+
+    async def start() -> str | int:
+        directories = ",".join(str(tmp_path / name) for name in names.split(","))
+        properties = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0", "log.retention.ms": "-1"}
+        server = Server(BrokerConfig.from_properties({**properties, "log.dirs": directories}))
+        try:
+            await server.start()
+        except StartError as error:
+            return str(error)
+        try:
+            return server.broker.partition(*SPREAD).offsets().high_watermark
+        finally:
+            await server.stop()
+
+    outcome = asyncio.run(start())
+    if refusal is None:
+        assert outcome == RECORDS_OF_SPREAD
+    else:
+        assert refusal in str(outcome)
+        after = files_of(tmp_path)
+        after.pop(str(tmp_path / "kafka-logs-2"), None)
+        before.pop(str(tmp_path / "kafka-logs-2"), None)
+        assert after == before
 
 
 REFUSED_RECORDS = {

@@ -26,7 +26,7 @@ from ottla.broker.metadata.control import (
     voters_body,
 )
 from ottla.broker.metadata.controller import MetadataController
-from ottla.broker.metadata.image import ListenerImage
+from ottla.broker.metadata.image import ListenerImage, MetadataView
 from ottla.broker.metadata.quorum import QuorumListener, Voter
 from ottla.broker.metadata.records import encode_record
 from ottla.broker.metadata.refusal import MetadataRefused
@@ -38,12 +38,12 @@ from ottla.config.listeners import Listener as ListenerConfig
 from ottla.config.log_config import LogConfig
 from ottla.dialects.choice import Dialects
 from ottla.dialects.connection_gate import ConnectionGate
-from ottla.dialects.listener import HostNames, IdleConnections, Listener
+from ottla.dialects.listener import HostNames, IdleConnections, Listener, SocketSettings
 from ottla.engine import StateRecord
 from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import TopicId, TopicPartition, format_uuid
 from ottla.storage.checkpoints import CorruptCheckpoint
-from ottla.storage.directory import META_PROPERTIES, DirectoryError, MetaProperties, check_known
+from ottla.storage.directory import META_PROPERTIES, DirectoryError, MetaProperties, check_known, check_none_lost
 from ottla.storage.files import FileSystem, LocalFileSystem
 from ottla.storage.manager import LogManager
 from ottla.storage.metadata_log import MetadataLog, find_metadata_directory, metadata_log_config
@@ -143,8 +143,7 @@ class Server:
         self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=_random_uuid)
         store.check()
         self._metadata.load()
-        registered = self._metadata.view.broker(self.config.node_id)
-        check_known(self._log.directories, registered.log_dirs if registered is not None else ())
+        self._check_directories(self._metadata.view)
         self._broker = self._new_broker(self._metadata)
         await self._bind(self._broker)
         self._log.begin()  # whatever is refused was not changed
@@ -166,6 +165,17 @@ class Server:
         self._broker.load_groups()
         if not self._is_read_only:  # nothing is compacted, and nothing goes, however old it is
             self._log.start_housekeeping(self.timers, self._metadata.settings.values)
+
+    def _check_directories(self, view: MetadataView) -> None:
+        """Compare the directories with those that this broker had when it was last registered."""
+        registered = view.broker(self.config.node_id)
+        known = registered.log_dirs if registered is not None else ()
+        check_known(self._log.directories, known)
+        if not self._is_read_only:  # what is left may be looked at
+            everything = (
+                TopicPartition(topic.name, one.partition) for topic in view.topics() for one in topic.partitions
+            )
+            check_none_lost(self._log.directories, known, (one for one in everything if not self._log.contains(one)))
 
     def _new_broker(self, metadata: MetadataController) -> Broker:
         stored = LocalStateStore(self._log, self.clock)
@@ -284,7 +294,15 @@ class Server:
         broker.metadata.settings.watch(gate.configure)
         for wanted in self.config.listeners:
             dialect = dialects.of(wanted)
-            listener = Listener(wanted.name, dialect, gate=gate, idle=idle, offload=self._offload, clock=self.clock)
+            listener = Listener(
+                wanted.name,
+                dialect,
+                gate=gate,
+                idle=idle,
+                offload=self._offload,
+                clock=self.clock,
+                sockets=SocketSettings.from_config(broker.config),
+            )
             try:
                 await listener.bind(wanted.host, wanted.port)
             except OSError as error:

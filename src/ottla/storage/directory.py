@@ -42,6 +42,8 @@ JAFKA_CLEAN_SHUTDOWN: Final = ".jafka_cleanshutdown"
 NO_BROKER_EPOCH: Final = -1
 _META_VERSION: Final = 1
 _MAX_NAME_BYTES: Final = 255
+_NAMED: Final = 3
+"""So many partitions are named in a refusal."""
 _LEFT_ALONE: Final = re.compile(r".*-[0-9]+\.[0-9a-f]{32}-(?:delete|future|stray)|.*\.[0-9a-f]{32}-stray")
 _FUTURE_DIRECTORY: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-future")
 _PARTITION_DIRECTORY: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]+)")
@@ -287,6 +289,25 @@ def check_known(directories: Iterable[LogDirectory], known: Collection[bytes]) -
         has = "no directory.id" if found is None else f"directory.id={format_uuid(found)}"
         ids = " or ".join(format_uuid(one) for one in known)
         raise DirectoryError(f"{directory.path}/{META_PROPERTIES} has {has}, where the cluster's metadata knows {ids}")
+
+
+def check_none_lost(
+    directories: Iterable[LogDirectory], known: Collection[bytes], without_log: Iterable[TopicPartition]
+) -> None:
+    """Raise `DirectoryError` where one that the metadata knows is not here, and neither are logs that there must be.
+
+    A disk that is not mounted is an empty folder, in which the partitions would begin anew.
+    """
+    lost = set(known) - {found.meta.directory_id for found in directories if found.meta is not None}
+    missing = sorted(str(partition) for partition in without_log) if lost else []
+    if missing:
+        names = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
+        ids = " or ".join(format_uuid(one) for one in sorted(lost))
+        raise DirectoryError(
+            f"the log directory with directory.id={ids} is not there, and {len(missing)} partitions are without their "
+            f"logs ({names}); bring it back, or, if what it had is lost, give an empty one that directory.id in a copy "
+            f"of another one's {META_PROPERTIES}"
+        )
 
 
 def _check_one_owner(directories: list[LogDirectory]) -> None:

@@ -406,7 +406,10 @@ class LogManager:
         """Raises `DirectoryError` for a partition that lies somewhere else, too."""
         if partition in self._places:
             other = self._places[partition].directory.path
-            raise DirectoryError(f"{partition} lies in both {other} and {place.directory.path}")
+            raise DirectoryError(
+                f"{partition} lies in both {other} and {place.directory.path}; move one of the two folders away, that "
+                "of a disk that failed or was put back"
+            )
         self._places[partition] = place
         place.directory.partition_count += 1
 
