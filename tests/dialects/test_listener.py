@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
 import socket
+import stat
 from collections.abc import Coroutine
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -20,6 +24,7 @@ BROKER, SET = 4, 0
 HEADER = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 0, 7, "test"))
 REQUEST = len(HEADER).to_bytes(4, "big") + HEADER
 SECONDS = 10.0
+BUFFERS = (socket.SO_SNDBUF, socket.SO_RCVBUF)
 
 
 class Client:
@@ -95,6 +100,64 @@ def test_without_a_host_every_address_is_served_at_one_port(run: Any) -> None:
                 client.close()
 
     run(main())
+
+
+@pytest.mark.parametrize("listeners", ["PLAINTEXT://127.0.0.1:0", "PLAINTEXT://:0"])
+def test_buffers_are_those_that_were_set(run: Any, listeners: str) -> None:
+    async def main() -> None:
+        default = await buffers_of_a_connection({"listeners": listeners})
+        small = {"socket.send.buffer.bytes": "20000", "socket.receive.buffer.bytes": "10000"}
+        sent, received = await buffers_of_a_connection({"listeners": listeners, **small})
+        assert (sent, received) in {(20000, 10000), (40000, 20000)}  # Linux counts its own needs in, as much again
+        left = {"socket.send.buffer.bytes": "-1", "socket.receive.buffer.bytes": "-1"}
+        assert await buffers_of_a_connection({"listeners": listeners, **left}) == default
+
+    run(main())
+
+
+async def buffers_of_a_connection(settings: dict[str, str]) -> tuple[int, int]:
+    """Return the bytes of the send and the receive buffer of a connection that the broker has accepted."""
+    async with running_broker(settings) as running:
+        listener = running.server.listeners[0]
+        client = Client(*await asyncio.open_connection("127.0.0.1", listener.port))
+        client.writer.write(REQUEST)
+        assert await client.is_answered()
+        sizes = buffers_of_the_other_end(client.writer.get_extra_info("sockname")[1])
+        client.close()
+        return sizes
+
+
+def buffers_of_the_other_end(peer_port: int) -> tuple[int, int]:
+    """Return the sizes of the buffers of this process' socket that is connected to a port."""
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):  # what lists them is gone, and what only listens has no peer
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            with socket.fromfd(int(name), socket.AF_INET, socket.SOCK_STREAM) as copy:
+                if copy.getpeername()[1:2] == (peer_port,):
+                    sent, received = (copy.getsockopt(socket.SOL_SOCKET, which) for which in BUFFERS)
+                    return sent, received
+    raise AssertionError("nobody is connected to that port")
+
+
+def test_no_more_wait_to_be_accepted_than_was_set(run: Any) -> None:
+    async def main() -> None:
+        assert await count_who_can_wait({}, 20) == 20
+        assert await count_who_can_wait({"socket.listen.backlog.size": "2"}, 20) < 20
+
+    run(main())
+
+
+async def count_who_can_wait(settings: dict[str, str], who: int) -> int:
+    """Return how many of those who connect are connected while the broker does nothing."""
+    async with running_broker(settings) as running:
+        address = ("127.0.0.1", running.server.listeners[0].port)
+        with ExitStack() as stack:
+            clients = [stack.enter_context(socket.socket()) for _ in range(who)]
+            for client in clients:
+                client.setblocking(False)
+                client.connect_ex(address)
+            return len(select.select([], clients, [], 0)[1])
 
 
 def test_limits_that_change_hold_for_the_next_connection(run: Any) -> None:

@@ -11,20 +11,45 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from ottla.clock import Clock, Timer, Timers
+from ottla.config.broker_config import BrokerConfig
 from ottla.dialects.connection_gate import ConnectionGate, usual_form
 from ottla.dialects.session import Dialect, Peer
 from ottla.dialects.stream import Stream
 from ottla.engine import Offload
 
-BACKLOG: Final = 1024
+ROOMY_BACKLOG: Final = 1024
 ANY_ADDRESS: Final = ("", "::")
 """Hosts that mean every address of this machine. By one socket, as in Kafka: loops would make one for each family, and
 with port 0 give them different ports."""
 
 _log = logging.getLogger(__name__)
+
+
+class SocketSettings(NamedTuple):
+    """What the system is told about a listener's sockets. Buffers are in bytes, None leaves them to the system."""
+
+    backlog: int = ROOMY_BACKLOG
+    send_buffer: int | None = None
+    receive_buffer: int | None = None
+
+    @classmethod
+    def from_config(cls, config: BrokerConfig) -> Self:
+        """Take what was set, and not Kafka's defaults: buffers of 100 KiB make large fetches slower than the system's,
+        which grow, and in a burst of more than 50 connections some would have to try again after a second.
+        """
+
+        def told(name: str) -> int | None:
+            value = config.explicit(name)
+            return value if isinstance(value, int) and value >= 0 else None
+
+        return cls(
+            told("socket.listen.backlog.size") or ROOMY_BACKLOG,
+            told("socket.send.buffer.bytes"),
+            told("socket.receive.buffer.bytes"),
+        )
 
 
 class IdleConnections:
@@ -124,6 +149,7 @@ class Listener:
         idle: IdleConnections,
         offload: Offload,
         clock: Clock,
+        sockets: SocketSettings,
     ) -> None:
         self.name = name
         self.host = ""
@@ -133,6 +159,7 @@ class Listener:
         self._idle = idle
         self._offload = offload
         self._clock = clock
+        self._socket_settings = sockets
         self._server: asyncio.Server | None = None
         self._connections: dict[Stream, Connection] = {}  # in order of arrival
         self._all_gone = asyncio.Event()
@@ -146,14 +173,17 @@ class Listener:
     async def bind(self, host: str, port: int) -> None:
         """Take the address without accepting yet; `host` and `port` are then the real ones. Raises `OSError`."""
         loop = asyncio.get_running_loop()
+        backlog = self._socket_settings.backlog
         if host in ANY_ADDRESS and socket.has_dualstack_ipv6():
             self._server = await loop.create_server(
-                self._new_stream, sock=_bind_any_address(port), backlog=BACKLOG, start_serving=False
+                self._new_stream, sock=_bind_any_address(port), backlog=backlog, start_serving=False
             )
         else:
             self._server = await loop.create_server(
-                self._new_stream, host or None, port, backlog=BACKLOG, start_serving=False
+                self._new_stream, host or None, port, backlog=backlog, start_serving=False
             )
+        for bound in self._server.sockets:  # those that it accepts have the same buffers
+            _size_buffers(bound, self._socket_settings)
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
 
     async def start(self) -> None:
@@ -202,6 +232,14 @@ class Listener:
         self._gate.leave(connection)
         if not self._connections:
             self._all_gone.set()
+
+
+def _size_buffers(bound: socket.socket, settings: SocketSettings) -> None:
+    """Before it listens: a connection's window is agreed upon as it comes. Raises `OSError`."""
+    if settings.send_buffer is not None:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer)
+    if settings.receive_buffer is not None:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer)
 
 
 def _bind_any_address(port: int) -> socket.socket:
