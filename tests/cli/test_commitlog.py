@@ -96,6 +96,18 @@ def test_a_torn_file_is_sent_as_far_as_it_is_good(run: Run, file: str, address: 
     assert "unexpected end" in err
 
 
+def test_a_topic_in_jafkas_format_takes_a_file_once_nothing_needs_to_be_numbered(run: Run, file: str) -> None:
+    with CommitLog(file) as log:
+        log.append_many([b"one", b"two"])
+    with broker_in_thread() as running:
+        with pytest.raises(SystemExit):
+            main(["topics", "create", "j", "--config", "ottla.format=jafka", "-b", running.address])
+        code, _, err = run("import", file, "j", "-b", running.address)
+        assert code == 1 and "take acks=1 or enable.idempotence=false" in err
+        code, _, err = run("import", file, "j", "--acks", "1", "-b", running.address)
+        assert (code, err) == (0, "2 records sent to j-0\n")
+
+
 def test_an_unknown_topic_is_not_made_by_an_export(run: Run, file: str, address: str) -> None:
     code, _, err = run("export", "nowhere", file, "-b", address)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ottla.cli.input_lines import read_lines
-from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option
+from ottla.cli.options import acks_option, bootstrap_option, cluster_settings, examples, json_option
 from ottla.cli.output import (
     ANSWER_IS_NO,
     DONE,
@@ -156,15 +156,17 @@ def verify(file: str, as_json: bool) -> None:
     show_default=True,
     help="First offset.",
 )
+@acks_option
 @json_option
 @bootstrap_option
-def import_(file: str, topic: str, partition: int, start_offset: int, as_json: bool, bootstrap: str) -> None:
+def import_(file: str, topic: str, partition: int, start_offset: int, acks: str, as_json: bool, bootstrap: str) -> None:
     """Send the values in FILE to a partition of TOPIC, in their order."""
     from ottla.client.producer import Producer, ProducerSettings  # the commands on files alone come without a client
 
     async def work() -> int:
         settings = cluster_settings(allow_auto_create_topics=True)
-        async with Producer(bootstrap, settings=ProducerSettings(linger_ms=5), cluster=settings) as producer:
+        sending = ProducerSettings(acks=acks if acks == "all" else int(acks), linger_ms=5)
+        async with Producer(bootstrap, settings=sending, cluster=settings) as producer:
             try:
                 await producer.partitions_of(topic, patience_ms=PATIENCE_MS)
             except UnknownTopicOrPartition:

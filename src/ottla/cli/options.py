@@ -71,6 +71,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON in place of a table.")(command)
 
 
+def acks_option(command: F) -> F:
+    """--acks."""
+    return click.option(
+        "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited."
+    )(command)
+
+
 def producer_options(command: F) -> F:
     """How batches are made and what is awaited: --compression, --acks, --linger-ms, --batch-size."""
     for option in reversed(_PRODUCER_OPTIONS):
@@ -87,9 +94,7 @@ _PRODUCER_OPTIONS: Final = (
         show_default=True,
         help="How batches are compressed.",
     ),
-    click.option(
-        "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="What is awaited."
-    ),
+    acks_option,
     click.option(
         "--linger-ms",
         type=Amount(MOST_MS),

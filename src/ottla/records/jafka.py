@@ -125,7 +125,8 @@ def values_of(batch: RecordBatch) -> list[bytes]:
     """
     if batch.has_producer_id or batch.is_control:
         raise UnsupportedForMessageFormat(
-            "the topic is in Jafka's format, which has no place for idempotent producers: set enable.idempotence=false"
+            "the topic is in Jafka's format, which has no place for what idempotent producers number: "
+            "take acks=1 or enable.idempotence=false"
         )
     values: list[bytes] = []
     for record in batch.decode():

@@ -39,6 +39,7 @@ from ottla.errors import (
     TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
+    UnsupportedForMessageFormat,
 )
 from ottla.model import NO_OFFSET, NO_TIMESTAMP_MS
 from ottla.protocol.flat.produce import (
@@ -79,6 +80,9 @@ WITHOUT_LOG_START: Final = (
     KafkaStorageError,
 )
 """Errors of an append that Kafka answers without the log's start."""
+
+TOLD_WHY: Final = (PolicyViolation, UnsupportedForMessageFormat)
+"""Errors that no broker of Kafka's raises here, so that clients are told in words what is meant."""
 
 
 def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | LaterAnswer | None:
@@ -229,7 +233,7 @@ def _last_of_each(topics: Sequence[TopicProduceData]) -> list[TopicProduceData]:
 def _refused(index: int, error: KafkaError, refusing: Partition | None) -> PartitionProduceResponse:
     """The row of a partition that took nothing; `refusing` when it was its log that did not take it.
 
-    Only errors of single records carry their texts to the client, as in Kafka, and that of a broker that takes none.
+    Only errors of single records carry their texts to the client, as in Kafka, and `TOLD_WHY`.
     """
     row = PartitionProduceResponse(index=index, error_code=error_code(error), base_offset=NO_OFFSET)
     if refusing is not None and not isinstance(error, WITHOUT_LOG_START):
@@ -240,7 +244,7 @@ def _refused(index: int, error: KafkaError, refusing: Partition | None) -> Parti
             BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=text)
             for batch_index, text in error.record_errors
         ]
-    elif isinstance(error, PolicyViolation):
+    elif isinstance(error, TOLD_WHY):
         row.error_message = error.message
     return row
 
