@@ -97,6 +97,8 @@ def test_a_topics_format_stays_what_it_was_made_with() -> None:
         (Resource(ResourceType.GROUP, "g"), "consumer.heartbeat.interval.ms", "46000", InvalidConfig),
         (Resource(ResourceType.GROUP, "g"), "streams.assignor.name", "mine", InvalidConfig),
         (Resource(ResourceType.GROUP, "g"), "share.delivery.count.limit", "11", InvalidConfig),
+        (Resource(ResourceType.GROUP, "g"), "streams.rack.aware.assignment.tags", "zone,rack, zone", InvalidConfig),
+        (Resource(ResourceType.GROUP, "g"), "errors.deadletterqueue.topic.name", " __letters", InvalidConfig),
         (Resource(ResourceType.GROUP, "g"), "share.auto.offset.reset", "by_duration:-PT1S", InvalidConfig),
         (Resource(ResourceType.CLIENT_METRICS, "m"), "match", "client_id=(", InvalidConfig),
         (Resource(ResourceType.CLIENT_METRICS, "m"), "interval.ms", "3600001", InvalidRequest),
@@ -106,6 +108,33 @@ def test_a_topics_format_stays_what_it_was_made_with() -> None:
 def test_refused(resource: Resource, name: str, value: str, error: type[KafkaError]) -> None:
     with pytest.raises(error):
         setting(resource, name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (
+            "consumer.session.timeout.ms",
+            "44999",
+            "consumer.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
+        ),
+        (
+            "consumer.session.timeout.ms",
+            "60001",
+            "consumer.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
+        ),
+        ("streams.num.standby.replicas", "3", "streams.num.standby.replicas must be less than or equal to 2"),
+        (
+            "streams.task.offset.interval.ms",
+            "14999",
+            "streams.task.offset.interval.ms must be greater than or equal to 15000",
+        ),
+    ],
+)
+def test_a_group_is_told_its_bounds_in_kafkas_words(name: str, value: str, words: str) -> None:
+    with pytest.raises(InvalidConfig) as refusal:
+        setting(Resource(ResourceType.GROUP, "g"), name, value)
+    assert str(refusal.value) == words
 
 
 @pytest.mark.parametrize(
@@ -121,6 +150,9 @@ def test_refused(resource: Resource, name: str, value: str, error: type[KafkaErr
         (THIS_BROKER, "metric.reporters", ""),
         (THIS_BROKER, "max.connections.per.ip.overrides", "::1:5,[fe80::1]:6,a.example:0"),
         (Resource(ResourceType.GROUP, "g"), "streams.assignor.name", "sticky"),
+        (Resource(ResourceType.GROUP, "g"), "streams.rack.aware.assignment.tags", "zone,rack"),
+        (Resource(ResourceType.GROUP, "g"), "consumer.session.timeout.ms", "45000"),
+        (Resource(ResourceType.GROUP, "g"), "consumer.session.timeout.ms", "60000"),
         (THIS_BROKER, "", "x"),
         (THIS_BROKER, "log.retention.ms", "5"),
         (ALL_BROKERS, "log.retention.ms", "5"),

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ottla.config.setting import BOOLEAN, INT, LIST, LONG, LOW, MEDIUM, STRING, Setting, Synonym, table
 from ottla.config.validators import ListOf, OneOfOr, at_least, one_of
-from ottla.config.values import ConfigError, Value
+from ottla.config.values import JAVA_BLANKS, ConfigError, Value
 from ottla.errors import InvalidConfig
 
 ANY_ITEMS: Final = ListOf(may_be_empty=True)
@@ -19,6 +19,10 @@ AUTO_OFFSET_RESET: Final = OneOfOr(
     r"by_duration:(?i:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?)",
     "by_duration:PnDTnHnMn.nS",
 )
+
+RACK_AWARE_TAGS: Final = "streams.rack.aware.assignment.tags"
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+INTERNAL_PREFIX: Final = "__"
 
 GROUP_SETTINGS: Final[Mapping[str, Setting]] = table(
     [
@@ -56,7 +60,7 @@ GROUP_SETTINGS: Final[Mapping[str, Setting]] = table(
             synonyms=(Synonym("group.consumer.session.timeout.ms"),),
         ),
         Setting("errors.deadletterqueue.copy.record.enable", BOOLEAN, False, None, MEDIUM),
-        Setting("errors.deadletterqueue.topic.name", STRING, "", None, MEDIUM),
+        Setting(DEAD_LETTER_TOPIC, STRING, "", None, MEDIUM),
         Setting(
             "share.assignment.interval.ms",
             INT,
@@ -180,7 +184,7 @@ GROUP_SETTINGS: Final[Mapping[str, Setting]] = table(
             internal=True,
         ),
         Setting(
-            "streams.rack.aware.assignment.tags",
+            RACK_AWARE_TAGS,
             LIST,
             (),
             ANY_ITEMS,
@@ -251,8 +255,19 @@ class BrokerValues(Protocol):
     def items(self, name: str) -> tuple[str, ...]: ...
 
 
+def within_bounds(name: str, value: int, broker_value: Callable[[str], int]) -> int:
+    """Return what counts of a group's own value: the nearest that the broker allows. Its bounds may have changed."""
+    bounds = BOUNDS.get(name, Bounds(None, None))
+    if bounds.least is not None:
+        value = max(value, broker_value(bounds.least))
+    return value if bounds.most is None else min(value, broker_value(bounds.most))
+
+
 def validate_group_configs(overrides: Mapping[str, str], broker: BrokerValues) -> None:
-    """Check what a group would set for itself on a broker. Raises `InvalidConfig` naming the setting."""
+    """Check what a group would set for itself on a broker. Raises `InvalidConfig` naming the setting.
+
+    What is out of the broker's bounds is refused in Kafka's words, which its tools show.
+    """
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         setting = GROUP_SETTINGS.get(name)
@@ -263,22 +278,34 @@ def validate_group_configs(overrides: Mapping[str, str], broker: BrokerValues) -
         except ConfigError as error:
             raise InvalidConfig(str(error)) from None
         _check_bounds(name, values[name], broker.integer)
+    _check_tags(overrides.get(RACK_AWARE_TAGS, ""))
     for kind in ("consumer", "share", "streams"):
         _check_session(kind, values, broker.integer)
     assignor = values.get("streams.assignor.name")
     known = broker.items("group.streams.assignors")
     if assignor is not None and assignor not in known:
         raise InvalidConfig(f"streams.assignor.name: there is no {assignor!r}, but {', '.join(known)}")
+    dead_letters = values.get(DEAD_LETTER_TOPIC)
+    if isinstance(dead_letters, str) and dead_letters.startswith(INTERNAL_PREFIX):
+        raise InvalidConfig(f"{DEAD_LETTER_TOPIC}: a topic whose name starts with {INTERNAL_PREFIX!r} is the broker's")
 
 
 def _check_bounds(name: str, value: Value, broker_value: Callable[[str], int]) -> None:
-    bounds = BOUNDS.get(name)
-    if bounds is None or not isinstance(value, int):
+    if not isinstance(value, int) or within_bounds(name, value, broker_value) == value:
         return
-    if bounds.least is not None and value < broker_value(bounds.least):
-        raise InvalidConfig(f"{name}: {value} is below {bounds.least} ({broker_value(bounds.least)})")
-    if bounds.most is not None and value > broker_value(bounds.most):
-        raise InvalidConfig(f"{name}: {value} is above {bounds.most} ({broker_value(bounds.most)})")
+    least, most = (None if bound is None else broker_value(bound) for bound in BOUNDS[name])
+    if least is None:
+        raise InvalidConfig(f"{name} must be less than or equal to {most}")
+    if most is None:
+        raise InvalidConfig(f"{name} must be greater than or equal to {least}")
+    raise InvalidConfig(f"{name} must be in the range {least} to {most} inclusive.")
+
+
+def _check_tags(text: str) -> None:
+    """Other lists may name something twice."""
+    tags = [tag.strip(JAVA_BLANKS) for tag in text.split(",")]
+    if len(set(tags)) != len(tags):
+        raise InvalidConfig(f"{RACK_AWARE_TAGS} names a tag twice")
 
 
 def _check_session(kind: str, values: Mapping[str, Value], broker_value: Callable[[str], int]) -> None:
@@ -289,4 +316,4 @@ def _check_session(kind: str, values: Mapping[str, Value], broker_value: Callabl
     beat_ms = values.get(beat, broker_value(f"group.{beat}"))
     session_ms = values.get(session, broker_value(f"group.{session}"))
     if isinstance(beat_ms, int) and isinstance(session_ms, int) and session_ms <= beat_ms:
-        raise InvalidConfig(f"{session} ({session_ms}) must be above {beat} ({beat_ms})")
+        raise InvalidConfig(f"{session} must be greater than {beat}")

@@ -386,6 +386,20 @@ def test_a_session_may_be_the_groups_own_setting(bench: ConsumerBench) -> None:
     assert not bench.consumer_group().members
 
 
+def test_a_groups_own_setting_counts_as_far_as_the_broker_allows_it_now(bench: ConsumerBench) -> None:
+    """It was set while the broker's bounds were others: the session at least 45 s, the heartbeat at most 15 s."""
+    bench.set_group_config("g", "consumer.session.timeout.ms", "1000")
+    bench.set_group_config("g", "consumer.heartbeat.interval.ms", "600000")
+    member = bench.consumer("a", "t").join()
+    assert member.answer.heartbeat_interval_ms == 15_000
+
+    bench.advance(44)
+    assert bench.consumer_group().members
+    bench.advance(2)
+
+    assert not bench.consumer_group().members
+
+
 def test_who_does_not_give_partitions_up_in_time_is_removed(bench: ConsumerBench) -> None:
     first = bench.consumer("a", "t", rebalance_timeout_ms=20_000).join()
     held = first.owned

@@ -9,6 +9,7 @@ from ottla.broker.groups.assignors import ASSIGNORS
 from ottla.broker.metadata.image import MetadataView
 from ottla.config.alter import ResourceType
 from ottla.config.current_config import CurrentConfig
+from ottla.config.group_settings import within_bounds
 
 GROUP_VERSION: Final = "group.version"
 """The feature whose level 1 brings the new protocol."""
@@ -24,9 +25,13 @@ class GroupSettings:
         self._broker = broker
 
     def integer(self, group_id: str, setting: str) -> int:
-        """The value of a group's setting; of `group.` and its name where the group has none of its own."""
+        """The value of a group's setting; of `group.` and its name where the group has none of its own.
+
+        What a group set while the broker allowed more, or less, counts as far as it does now.
+        """
+        broker_value = self._broker.values.integer
         own = self._view.configs(ResourceType.GROUP, group_id).get(setting)
-        return self._broker.values.integer(f"group.{setting}") if own is None else int(own)
+        return broker_value(f"group.{setting}") if own is None else within_bounds(setting, int(own), broker_value)
 
     @property
     def are_consumer_groups_served(self) -> bool:
