@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ottla.dialects.kafka.router import Router
+from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.fetch import ForgottenTopic
@@ -21,7 +22,9 @@ from ottla.testing.clock import ManualClock
 from tests.group_wire import GROUP_SETTINGS, Member, commit, find_coordinator, form_group
 from tests.wire import Peer, Room, batch, fetch_request, open_room
 
-ROUNDS = 100
+ROUNDS = {"topics": 100, "many topics at once": 50, "groups": 300, "clients": 1_000, "producers": 1_000}
+AT_ONCE = 20
+"""Topics of one request, so that a thousand come and go."""
 FEW = 60
 """So many more there may be of a kind: handlers that were not asked for before, what lies in caches."""
 REQUESTS = 1_000
@@ -70,6 +73,17 @@ async def topic_comes_and_goes(room: Room, number: int) -> None:
     await pass_time(room)
 
 
+async def topics_come_and_go_at_once(room: Room, number: int) -> None:
+    names = [f"t{number}-{one}" for one in range(AT_ONCE)]
+    wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    created = await room.ask(CreateTopicsRequest(topics=wanted, timeout_ms=1000), 7)
+    assert {row.error_code for row in created.topics} == {0}
+    gone = [DeleteTopicState(name=name) for name in names]
+    deleted = await room.ask(DeleteTopicsRequest(topics=gone, timeout_ms=1000), 6)
+    assert {row.error_code for row in deleted.responses} == {0}
+    await pass_time(room)
+
+
 async def group_comes_and_goes(room: Room, number: int) -> None:
     member = await Member.connect(room, group_id=f"g{number}")
     await form_group(room, member)
@@ -100,6 +114,7 @@ async def producer_comes_and_goes(room: Room, number: int) -> None:
 
 COMINGS_AND_GOINGS: dict[str, Callable[[Room, int], Awaitable[None]]] = {
     "topics": topic_comes_and_goes,
+    "many topics at once": topics_come_and_go_at_once,
     "groups": group_comes_and_goes,
     "clients": client_comes_and_goes,
     "producers": producer_comes_and_goes,
@@ -119,10 +134,10 @@ def test_what_is_gone_leaves_nothing_in_memory(tmp_path: Path, monkeypatch: pyte
         async with open_room(settings, clock=ManualClock()) as room:
             await room.create("stays")
             await find_coordinator(room)
-            for number in range(ROUNDS // 5):
+            for number in range(20):
                 await come_and_go(room, number)
             before, files = count_objects(), open_files()
-            for number in range(ROUNDS):
+            for number in range(ROUNDS[what]):
                 await come_and_go(room, 1_000 + number)
             grown = {kind: more for kind, more in (count_objects() - before).items() if more > FEW}
             assert grown == {}

@@ -16,7 +16,8 @@ from tests.wire import Room, batch, batches_of, on_broker, produce_request
 
 READ_COMMITTED: Final = 1
 COORDINATOR_EPOCH: Final = 3
-LOOPS: Final = 2_000
+LOOPS: Final = 10_000
+LOOPS_PER_READ: Final = 400
 ENDS: Final = (ControlType.COMMIT, ControlType.ABORT)
 
 
@@ -97,12 +98,11 @@ async def test_a_committed_reader_stops_where_a_transaction_is_open(room: Room) 
     assert values_for_a_committed_reader(row) == [b"0", b"1", b"2", b"4", b"5"]
 
 
-@pytest.mark.parametrize("seed", range(3))
 @on_broker({"log.index.interval.bytes": "0"})
-async def test_no_aborted_record_is_ever_read(room: Room, seed: int) -> None:
+async def test_no_aborted_record_is_ever_read(room: Room) -> None:
     """redpanda "txn: fix aborted txs being visible", KAFKA-9807: with many transactions at once, ending either way, a
     reader that starts anywhere gets what was committed and nothing else."""
-    dice = random.Random(seed)
+    dice = random.Random(43)
     await room.create("t")
     producers = Producers(room)
     for number in range(LOOPS):
@@ -111,7 +111,7 @@ async def test_no_aborted_record_is_ever_read(room: Room, seed: int) -> None:
             producers.end(producer_id, dice.choice(ENDS))
         else:
             producers.append(producer_id, b"%d" % number)
-        if number % 100 == 99:
+        if number % LOOPS_PER_READ == 0 and number:
             start = dice.randrange((await room.bounds("t"))[1])
             row = await room.fetch("t", start, isolation_level=READ_COMMITTED)
             assert set(values_for_a_committed_reader(row)) <= producers.committed
