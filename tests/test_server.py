@@ -74,6 +74,21 @@ def test_metadata_may_have_a_directory_of_its_own(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_segments_of_metadata_may_be_as_small_as_a_test_wants_them(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"log.dirs": str(tmp_path), "internal.metadata.log.segment.bytes": "2000"}
+        async with running_broker(settings) as running:
+            for number in range(40):
+                running.broker.metadata.create_topics([NewTopic(f"topic-{number}", 1, 1)])
+        async with running_broker(settings) as running:
+            assert len(list(running.broker.image.topics())) == 40
+
+    asyncio.run(scenario())
+    sizes = [path.stat().st_size for path in (tmp_path / METADATA).glob("*.log")]
+    assert len(sizes) > 2
+    assert max(sizes) <= 2000
+
+
 def test_metadata_is_not_begun_anew_in_another_directory(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_broker({"log.dirs": str(tmp_path / "logs")}):

@@ -42,6 +42,7 @@ from ottla.dialects.listener import HostNames, IdleConnections, Listener, Socket
 from ottla.engine import StateRecord
 from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import TopicId, TopicPartition, format_uuid
+from ottla.records.compression import Codec
 from ottla.storage.checkpoints import CorruptCheckpoint
 from ottla.storage.directory import META_PROPERTIES, DirectoryError, MetaProperties, check_known, check_none_lost
 from ottla.storage.files import FileSystem, LocalFileSystem
@@ -178,7 +179,8 @@ class Server:
             check_none_lost(self._log.directories, known, (one for one in everything if not self._log.contains(one)))
 
     def _new_broker(self, metadata: MetadataController) -> Broker:
-        stored = LocalStateStore(self._log, self.clock)
+        offsets_codec = Codec.of(self.config.integer("offsets.topic.compression.codec"))
+        stored = LocalStateStore(self._log, self.clock, offsets_codec)
         return Broker(
             log=self._log,
             state=ReadOnlyStateStore(stored, self._offload) if self._is_read_only else stored,
@@ -262,8 +264,10 @@ class Server:
         )
 
     def _metadata_log_config(self) -> LogConfig:
+        tests_segment_bytes = self.config.explicit("internal.metadata.log.segment.bytes")
+        segment_bytes = self.config.integer("metadata.log.segment.bytes")
         return metadata_log_config(
-            segment_bytes=self.config.integer("metadata.log.segment.bytes"),
+            segment_bytes=tests_segment_bytes if isinstance(tests_segment_bytes, int) else segment_bytes,
             segment_ms=self.config.integer("metadata.log.segment.ms"),
             retention_bytes=self.config.integer("metadata.max.retention.bytes"),
             retention_ms=self.config.integer("metadata.max.retention.ms"),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ottla.config.log_config import LogConfig
 from ottla.engine import Shard, StateRecord, StateStore
 from ottla.model import TopicPartition
+from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
+from ottla.records.compression import Codec
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
 from ottla.storage.state_store import LocalStateStore
 from ottla.testing.clock import START_WALL_MS, ManualClock
@@ -58,6 +62,23 @@ def test_records_of_a_transaction_come_with_their_producer(tmp_path: Path) -> No
     (batch,) = LocalStateStore(logs, ManualClock()).load(SHARD)
 
     assert (list(batch.records), batch.producer_id, batch.is_commit) == ([StateRecord(b"k", b"v")], 7, None)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_offsets_are_stored_in_the_codec_that_was_set(tmp_path: Path, codec: Codec) -> None:
+    logs = start_manager(tmp_path)
+    other = Shard("__share_group_state", 0)
+    store = LocalStateStore(logs, ManualClock(), codec)
+    record = StateRecord(b"k", b"value " * 100)
+    for shard, expected in ((SHARD, codec), (other, Codec.NONE)):
+        partition = TopicPartition(*shard)
+        logs.create(partition, TOPIC_ID, LogConfig())
+        store.append(shard, [record], epoch=0)
+
+        stored = RecordBatch((tmp_path / f"{partition}" / f"{0:020d}.log").read_bytes())
+        assert stored.codec is expected
+        (batch,) = store.load(shard)
+        assert list(batch.records) == [record]
 
 
 def test_empty_shard_loads_nothing(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ REFUSED: Final = {
 """Settings that guard something. With a value that is not empty they end the start."""
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
+LAST_CODEC: Final = 4
+"""zstd; the codecs are numbered as in a batch's attributes."""
 PER_IP_OVERRIDES: Final = "max.connections.per.ip.overrides"
 _EXCEPTION: Final = re.compile(r"\[?(?P<host>[0-9a-zA-Z%._:-]+?)\]?\s*:\s*(?P<limit>-?[0-9]{1,9})")
 
@@ -270,6 +272,7 @@ class BrokerConfig:
             raise ConfigError("process.roles: a node that is a controller only cannot be served; add broker")
         self.check_limits()
         self._check_topic_defaults()
+        self._check_codec("offsets.topic.compression.codec")
         self._check_order("group.min.session.timeout.ms", "group.max.session.timeout.ms")
         for kind in ("consumer", "share", "streams"):
             for middle in ("session.timeout", "heartbeat.interval", "assignment.interval"):
@@ -292,6 +295,10 @@ class BrokerConfig:
                 value = self.explicit(name)
                 if value is not None and factor == 1:
                     setting.check(name, value)
+
+    def _check_codec(self, name: str) -> None:
+        if not 0 <= self.integer(name) <= LAST_CODEC:
+            raise ConfigError(f"{name}: no codec has the number {self.integer(name)}")
 
     def _check_order(self, smaller: str, larger: str) -> None:
         if self.integer(smaller) > self.integer(larger):

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from ottla.clock import Clock
 from ottla.engine import Offload, ReadLimit, ReadResult, Shard, StateBatch, StateRecord, Ticket
-from ottla.model import NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP_MS, AppendOrigin, TopicPartition
+from ottla.model import NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP_MS, OFFSETS_TOPIC, AppendOrigin, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
+from ottla.records.compression import Codec
 from ottla.records.control import ControlType, marker_of
 from ottla.records.legacy import split_any
 from ottla.storage.manager import LogManager
@@ -26,11 +27,13 @@ LOAD_BYTES = 1024 * 1024
 class LocalStateStore:
     """State shards on a `LogManager`'s partitions, which exist before they are used."""
 
-    __slots__ = ("_clock", "_logs")
+    __slots__ = ("_clock", "_logs", "_offsets_codec")
 
-    def __init__(self, logs: LogManager, clock: Clock) -> None:
+    def __init__(self, logs: LogManager, clock: Clock, offsets_codec: Codec = Codec.NONE) -> None:
+        """`offsets_codec` is that of `__consumer_offsets`: `offsets.topic.compression.codec`."""
         self._logs = logs
         self._clock = clock
+        self._offsets_codec = offsets_codec
 
     def load(self, shard: Shard) -> Iterator[StateBatch]:
         """Yield the batches of a shard in offset order, see `engine.StateStore.load`.
@@ -67,7 +70,7 @@ class LocalStateStore:
             offset = next_offset
 
     def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
-        builder = BatchBuilder()
+        builder = BatchBuilder(codec=self._offsets_codec if shard.topic == OFFSETS_TOPIC else Codec.NONE)
         now_ms = self._clock.wall_ms()
         for record in records:
             builder.append(now_ms, record.key, record.value)
