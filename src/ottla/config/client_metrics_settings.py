@@ -42,7 +42,7 @@ def validate_client_metrics_configs(overrides: Mapping[str, str]) -> None:
     for name, text in overrides.items():
         setting = CLIENT_METRICS_SETTINGS.get(name)
         if setting is None:
-            raise InvalidRequest(f"{name} is not a setting of client metrics")
+            raise InvalidRequest(f"Unknown client metrics configuration: {name}")
         try:
             value = setting.parse(text)
         except ConfigError as error:

@@ -272,7 +272,7 @@ def validate_group_configs(overrides: Mapping[str, str], broker: BrokerValues) -
     for name, text in overrides.items():
         setting = GROUP_SETTINGS.get(name)
         if setting is None:
-            raise InvalidConfig(f"{name} is not a group setting")
+            raise InvalidConfig(f"Unknown group config name: {name}")
         try:
             values[name] = setting.parse(text)
         except ConfigError as error:

@@ -219,7 +219,7 @@ def validate_topic_configs(overrides: Mapping[str, str | None]) -> None:
     for name, text in overrides.items():
         setting = TOPIC_SETTINGS.get(name)
         if setting is None:
-            raise InvalidConfig(f"{name} is not a topic setting")
+            raise InvalidConfig(f"Unknown topic config name: {name}")
         if text is None:
             raise InvalidConfig(f"{name} needs a value")
         try:

@@ -125,7 +125,7 @@ def check_quota(settings: Mapping[str, Setting], key: str, value: float) -> None
     if not math.isfinite(value):
         raise InvalidRequest(f"{key} must be a finite number.")
     if value <= 0.0:
-        raise InvalidRequest(f"{key} must be greater than 0.")
+        raise InvalidRequest(f"Quota {key} must be greater than 0")
     if setting.type is DOUBLE:
         return
     if value > (INT32_MAX if setting.type is INT else INT64_MAX):

@@ -86,7 +86,7 @@ def _alter(view: MetadataView, alteration: ConfigAlteration, config: BrokerConfi
         check_topic_name(resource.name)
     check_values(resource, current, changes, config)
     if resource.type is ResourceType.TOPIC and view.topic(resource.name) is None:
-        raise UnknownTopicOrPartition(f"There is no topic '{resource.name}'.")
+        raise UnknownTopicOrPartition(f"The topic '{resource.name}' does not exist.")
     records = config_records(resource.type, resource.name, changes)
     if MIN_INSYNC_REPLICAS in changes and view.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
         records += _clear_eligible_leaders(resource, changes)

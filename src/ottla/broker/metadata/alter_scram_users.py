@@ -86,7 +86,7 @@ def _record(view: MetadataView, alteration: CredentialAlteration) -> MetadataRec
     if isinstance(alteration, CredentialUpsertion):
         return _credential(alteration)
     if alteration.mechanism not in view.scram_users.of(alteration.name):
-        raise ResourceNotFound("There is no such credential to be deleted.")
+        raise ResourceNotFound("Attempt to delete a user credential that does not exist")
     return RemoveUserScramCredentialRecord(name=alteration.name, mechanism=alteration.mechanism)
 
 

@@ -66,9 +66,7 @@ def _check_total_partitions(view: MetadataView, topics: Sequence[GrownTopic]) ->
         topic = view.topic(asked.name)
         total += max(asked.count - (0 if topic is None else len(topic.partitions)), 0)
     if total > MAX_PARTITIONS_PER_REQUEST:
-        raise PolicyViolation(
-            f"One request can add {MAX_PARTITIONS_PER_REQUEST} partitions; this one asks for {total}."
-        )
+        raise PolicyViolation("Excessively large number of additional partitions per request.")
 
 
 def _grow(view: MetadataView, request: GrownTopic, directory_id: bytes) -> list[MetadataRecord]:
@@ -77,9 +75,11 @@ def _grow(view: MetadataView, request: GrownTopic, directory_id: bytes) -> list[
         raise UnknownTopicOrPartition
     first = len(topic.partitions)
     if request.count < first:
-        raise InvalidPartitions(f"The topic has {first} partitions, which is more than the {request.count} asked for.")
+        raise InvalidPartitions(
+            f"The topic {request.name} currently has {first} partition(s); {request.count} would not be an increase."
+        )
     if request.count == first:
-        raise InvalidPartitions(f"The topic has {first} partitions already.")
+        raise InvalidPartitions(f"Topic already has {first} partition(s).")
     return [
         partition_record(topic.topic_id, new_partition(first + number, brokers, directory_id))
         for number, brokers in enumerate(_assignments(view, topic, request))
@@ -94,7 +94,8 @@ def _assignments(view: MetadataView, topic: TopicImage, request: GrownTopic) -> 
         return [place_replicas(min(replication_factor, len(live)), live)] * added
     if len(request.assignments) != added:
         raise InvalidReplicaAssignment(
-            f"The topic gets {added} new partitions, and {len(request.assignments)} assignments were given."
+            f"Attempted to add {added} additional partition(s), but only {len(request.assignments)} assignment(s) were "
+            "specified."
         )
     for brokers in request.assignments:
         check_assignment(brokers, live, replication_factor)

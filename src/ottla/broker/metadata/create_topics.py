@@ -113,21 +113,19 @@ def _check_total_partitions(topics: Sequence[NewTopic], placement: TopicPlacemen
         else:
             total += placement.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
     if total > MAX_PARTITIONS_PER_REQUEST:
-        raise PolicyViolation(
-            f"One request can create {MAX_PARTITIONS_PER_REQUEST} partitions; this one asks for {total}."
-        )
+        raise PolicyViolation("Excessively large number of partitions per request.")
 
 
 def _check_name(view: MetadataView, name: str) -> None:
     """Names within one request may collide with each other: Kafka looks at existing topics only."""
     if name == METADATA_TOPIC:
-        raise InvalidRequest(f"The topic {METADATA_TOPIC} belongs to the cluster and cannot be created.")
+        raise InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
     check_topic_name(name)
     rivals = view.colliding_topics(name)
     if rivals:
-        raise InvalidTopicException(f"The topic name '{name}' collides with {', '.join(rivals)}.")
+        raise InvalidTopicException(f"Topic '{name}' collides with existing topic: {', '.join(rivals)}")
     if view.topic(name) is not None:
-        raise TopicAlreadyExists(f"The topic '{name}' exists already.")
+        raise TopicAlreadyExists(f"Topic '{name}' already exists.")
 
 
 def _create_topic(

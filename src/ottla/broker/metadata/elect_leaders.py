@@ -38,8 +38,10 @@ def decide_election(view: MetadataView, election: ElectionType, topic: str, part
     """Return why no new leader is elected for a partition."""
     image = view.topic(topic)
     found = None if image is None else image.find_partition(partition)
+    if image is None:
+        return UnknownTopicOrPartition(f"No such topic as {topic}")
     if found is None:
-        return UnknownTopicOrPartition(f"There is no partition {topic}-{partition}.")
+        return UnknownTopicOrPartition(f"No such partition as {topic}-{partition}")
     if election is ElectionType.UNCLEAN:
         return EligibleLeadersNotAvailable() if found.leader == NO_LEADER else ElectionNotNeeded()
     return ElectionNotNeeded() if found.leader == found.replicas[0] else PreferredLeaderNotAvailable()

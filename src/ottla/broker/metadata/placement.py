@@ -23,7 +23,9 @@ def check_assignment(brokers: Sequence[int], live_brokers: Collection[int], repl
         raise InvalidReplicaAssignment(f"A partition's assignment names a broker twice: {list(brokers)}.")
     unknown = [broker for broker in brokers if broker not in live_brokers]
     if unknown:
-        raise InvalidReplicaAssignment(f"A partition's assignment names unknown brokers: {unknown}.")
+        raise InvalidReplicaAssignment(
+            f"The manual partition assignment includes broker {unknown[0]}, but no such broker is registered."
+        )
     if replication_factor is not None and len(brokers) != replication_factor:
         raise InvalidReplicaAssignment(
             f"A partition's assignment has {len(brokers)} replicas where the others have {replication_factor}."
@@ -34,7 +36,9 @@ def place_replicas(replication_factor: int, live_brokers: Collection[int]) -> tu
     """Return the brokers of a new partition. Raises `InvalidReplicationFactor` when there are not enough of them."""
     if replication_factor > len(live_brokers):
         raise InvalidReplicationFactor(
-            f"The replication factor is {replication_factor}, and only {len(live_brokers)} brokers are there."
+            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
+            f"{replication_factor} cannot be reached because only {len(live_brokers)} broker(s) are registered or some "
+            "brokers have all their log directories cordoned."
         )
     return tuple(sorted(live_brokers)[:replication_factor])
 

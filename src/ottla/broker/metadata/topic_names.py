@@ -25,12 +25,15 @@ def check_topic_name(name: str) -> None:
     if not name:
         raise InvalidTopicException("A topic name must not be empty.")
     if name in {".", ".."}:
-        raise InvalidTopicException(f"A topic cannot be named '{name}'.")
+        raise InvalidTopicException(f"Topic name is invalid: '{name}' is not allowed")
     if len(name) > MAX_NAME_LENGTH:
-        raise InvalidTopicException(f"A topic name has at most {MAX_NAME_LENGTH} characters; this one has {len(name)}.")
+        raise InvalidTopicException(
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+        )
     if _LEGAL_NAME.fullmatch(name) is None:
         raise InvalidTopicException(
-            f"The topic name '{name}' has characters other than ASCII letters, digits, '.', '_' and '-'."
+            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
         )
 
 

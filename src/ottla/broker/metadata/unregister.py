@@ -16,7 +16,7 @@ def decide_unregister_broker(view: MetadataView, broker_id: int) -> Decision[Non
     """Forget a broker. Raises `BrokerIdNotRegistered`, and `InvalidRequest` for this one."""
     broker = view.broker(broker_id)
     if broker is None:
-        raise BrokerIdNotRegistered(f"Broker {broker_id} is not registered.")
+        raise BrokerIdNotRegistered(f"Broker ID {broker_id} is not currently registered")
     if broker_id == view.node_id:
         raise InvalidRequest("A broker cannot be unregistered while it runs.")
     return Decision([UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.broker_epoch)], None)
