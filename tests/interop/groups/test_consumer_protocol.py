@@ -56,6 +56,12 @@ def described(broker: Broker) -> GroupDescription | None:
     return asyncio.run(ask())
 
 
+def type_of(broker: Broker) -> str:
+    group = described(broker)
+    assert group is not None
+    return group.group_type
+
+
 def committed(broker: Broker) -> int:
     """How many records the group has committed, all partitions together."""
 
@@ -180,10 +186,43 @@ def test_a_group_is_migrated_live_and_back(
     new_member.leave()
 
     wait_for_members(broker, 1, old_member)
-    group = described(broker)
-    assert group is not None and group.group_type == "classic"
+    assert type_of(broker) == "classic"
     wanted |= produce(broker, topic, 100, start=200)
     wait_for_records(wanted, old_member, new_member)
+
+
+@pytest.mark.parametrize(
+    ("new", "classic"),
+    [("ottla:consumer", "kafka-clients"), ("java:consumer", "ottla"), ("confluent-kafka:consumer", "kafkajs")],
+)
+def test_a_group_of_the_new_protocol_becomes_a_classic_one_live_and_again_a_new_one(
+    new: str, classic: str, broker: Broker, topic: str, start_member: Start
+) -> None:
+    wanted = produce(broker, topic, 100)
+    members = [start_member(new)]
+    wait_for_members(broker, 1, *members)
+    members.append(start_member(classic))
+    wait_for_members(broker, 2, *members)
+    assert type_of(broker) == "consumer"
+    wait_for_records(wanted, *members)
+    wait_until(lambda: committed(broker) == 100, members, "all is committed")
+
+    members[0].leave()
+    wait_for_members(broker, 1, *members)
+    assert type_of(broker) == "classic"
+    wanted |= produce(broker, topic, 100, start=100)
+    wait_for_records(wanted, *members)
+    wait_until(lambda: committed(broker) == 200, members, "all is committed")
+
+    members.append(start_member(new))
+    wait_for_members(broker, 2, *members)
+    members[1].leave()
+    wait_for_members(broker, 1, *members)
+    assert type_of(broker) == "consumer"
+    wanted |= produce(broker, topic, 100, start=200)
+    wait_for_records(wanted, *members)
+    wait_until(lambda: committed(broker) == 300, members, "all is committed")
+    assert sorted(values(*members)) == sorted(wanted)
 
 
 def test_a_static_member_keeps_its_partitions_over_its_own_restart(
