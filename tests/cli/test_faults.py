@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client import sync
+from ottla.commitlog import CommitLog
 from ottla.testing.cluster import broker_in_thread
 from tests.cli.test_commands import Ottla
 
@@ -178,6 +180,67 @@ def test_one_dead_address_of_two_is_a_partial_failure(ottla: Ottla) -> None:
         code, out, err = ottla("ping", "-b", f"127.0.0.1:1,{running.address}")
     assert (code, err) == (1, "ottla: no answer from 127.0.0.1:1: connection refused\n")
     assert out.startswith(f"{running.address} answers")
+
+
+# ---- nobody who reads
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "list"),
+        ("topics", "describe", "many", "--json"),
+        ("consume", "many"),
+        ("consume", "many", "--group", "g", "-q"),
+        ("groups", "list"),
+        ("configs", "get", "broker", "1", "--all"),
+        ("configs", "explain", "*"),
+        ("cluster", "--versions"),
+        ("produce", "many", "--json"),
+        ("commitlog", "read", "{log}"),
+        ("dump-log", "{data}/many-0"),
+        ("--help",),
+        ("completion", "bash"),
+    ],
+    ids=" ".join,
+)
+def test_a_closed_pipe_ends_every_command_in_silence(closed_pipe: ClosedPipe, words: tuple[str, ...]) -> None:
+    assert closed_pipe(*words) == (0, "")
+
+
+class ClosedPipe:
+    """Runs commands whose output nobody reads; gives exit code and what stands on stderr."""
+
+    def __init__(self, address: str, data: Path) -> None:
+        self._address = address
+        self._names = {"data": data, "log": data / "values"}
+
+    def __call__(self, *words: str) -> tuple[int, str]:
+        reading, writing = os.pipe()
+        os.close(reading)
+        with subprocess.Popen(
+            [sys.executable, "-m", "ottla.cli.main", *(word.format(**self._names) for word in words)],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OTTLA_BOOTSTRAP": self._address},
+        ) as process:
+            os.close(writing)
+            _, err = process.communicate(timeout=20)
+        return process.returncode, err
+
+
+@pytest.fixture(scope="module")
+def closed_pipe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClosedPipe]:
+    data = tmp_path_factory.mktemp("data")
+    with broker_in_thread({"log.dirs": str(data), "group.initial.rebalance.delay.ms": "0"}) as running:
+        with sync.Producer(running.address) as producer:
+            for number in range(1000):
+                producer.send("many", b"%d" % number)
+        with CommitLog(str(data / "values")) as log:
+            log.append_many([b"value"] * 1000)
+        yield ClosedPipe(running.address, data)
 
 
 # ---- numbers

@@ -1,13 +1,14 @@
 """`ottla ready`: waits until a cluster serves clients, for scripts that have just started one.
 
-Ready means that the next create, produce and consume will work: a broker answers, would create a topic (asked without
-doing it) and gives out a producer id.
+Ready means that the next create, produce, consume and joining of a group will work: a broker answers, would create a
+topic (asked without doing it), gives out a producer id and has read what it knows of groups.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -16,10 +17,12 @@ from ottla.cli.options import MOST_SECONDS, Amount, bootstrap_option, cluster_se
 from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, describe_error, print_json, run, say, say_error
 from ottla.client.admin import Admin, NewTopic
 from ottla.client.errors import ClusterUnreachable, ConnectionLost
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, UnsupportedVersion
 
 PROBE_TOPIC: Final = "ottla-ready-probe"
 PAUSE_SECONDS: Final = 0.05
+NO_GROUPS_STATE: Final = "Dead"
+"""Asking for groups in this state costs an empty answer, or the error of a coordinator that is still loading."""
 
 
 @click.command(epilog=examples("ottla ready --timeout 30", "ottla ready --quiet && ottla topics list"))
@@ -42,7 +45,7 @@ def ready(timeout_seconds: float, quiet: bool, as_json: bool, bootstrap: str) ->
         started = time.monotonic()
         deadline = started + timeout_seconds
         while True:
-            error = await _why_not_ready(bootstrap, max(deadline - time.monotonic(), PAUSE_SECONDS))
+            error = await why_not_ready(bootstrap, max(deadline - time.monotonic(), PAUSE_SECONDS))
             if error is None:
                 seconds = time.monotonic() - started
                 if as_json:
@@ -62,7 +65,7 @@ def ready(timeout_seconds: float, quiet: bool, as_json: bool, bootstrap: str) ->
     run(work())
 
 
-async def _why_not_ready(bootstrap: str, patience_seconds: float) -> KafkaError | None:
+async def why_not_ready(bootstrap: str, patience_seconds: float) -> KafkaError | None:
     """Try once what clients need; return what failed. A broker that hangs in the middle of it is no answer."""
     try:
         async with asyncio.timeout(patience_seconds):
@@ -80,6 +83,10 @@ async def _first_failure(bootstrap: str, patience_seconds: float) -> KafkaError 
         if isinstance(result, KafkaError) and result.retriable:
             return result
         await admin.acquire_producer_id()
+        with suppress(
+            UnsupportedVersion
+        ):  # brokers before 2.6 know no filter, and listing all is too much to ask often
+            await admin.groups.list_groups(states=[NO_GROUPS_STATE])
     except KafkaError as error:
         return error
     finally:
