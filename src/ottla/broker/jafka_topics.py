@@ -13,7 +13,7 @@ Kafka log. A message has no key and no time; what Kafka records have of that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -24,7 +24,7 @@ from ottla.broker.metadata.create_partitions import GrownTopic
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition
-from ottla.broker.visible import read_values
+from ottla.broker.visible import STRETCH_BYTES, read_values
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.topic_settings import FORMAT, JAFKA_FORMAT
 from ottla.errors import KafkaError, MessageTooLarge, TopicAlreadyExists
@@ -32,8 +32,8 @@ from ottla.model import TopicPartition
 from ottla.records.builder import BatchBuilder
 from ottla.records.jafka import ProducedSet, build_set
 
-AT_ONCE_BYTES: Final = 1024 * 1024
-"""How many bytes of Kafka's logs are read and converted in one turn of the loop; the next question goes on."""
+AT_ONCE_BYTES: Final = 4 * STRETCH_BYTES
+"""How many bytes of Kafka's logs are read and converted in one turn of the loop, about."""
 BATCH_OVERHEAD_BYTES: Final = 4096
 HOUR_MS: Final = 3_600_000
 
@@ -138,6 +138,8 @@ class JafkaTopics:
         self._unflushed: dict[int, set[ByteLog]] = {}
         """Logs to be flushed when their time comes, by how long they wait."""
         self._left_bytes = AT_ONCE_BYTES
+        self._waiting: dict[Callable[[], None], None] = {}
+        """Who goes on when more may be converted, first come first served."""
 
     # -- topics ---------------------------------------------------------------------------------------------------
 
@@ -216,12 +218,16 @@ class JafkaTopics:
         return log
 
     def _catch_up(self, partition: Partition, log: ByteLog) -> None:
-        """Convert what came to the Kafka log from elsewhere, as far as consumers may see it and this turn allows."""
-        while self._left_bytes > 0:
+        """Convert a stretch of what came to the Kafka log from elsewhere, as far as consumers may see it.
+
+        The next question goes on. Where this turn of the loop has converted enough, nothing is.
+        """
+        most_left = self._left_bytes - STRETCH_BYTES
+        while self._left_bytes > max(most_left, 0):
             offsets = partition.offsets()
             position = max(log.next_kafka_offset, offsets.log_start_offset)
             if position >= offsets.high_watermark:
-                break
+                return
             stretch = read_values(partition, position)
             messages = build_set(stretch.values)
             self._spend(stretch.size_bytes + len(messages))
@@ -232,7 +238,7 @@ class JafkaTopics:
             if stretch.problem is not None:
                 raise stretch.problem
             if stretch.next_offset <= position:
-                break
+                return
 
     def _spend(self, size_bytes: int) -> None:
         """Count what was converted, until the loop's next turn."""
@@ -242,6 +248,16 @@ class JafkaTopics:
 
     def _refill(self) -> None:
         self._left_bytes = AT_ONCE_BYTES
+        waiting, self._waiting = self._waiting, {}
+        for resume in waiting:
+            resume()
+
+    def must_wait(self, resume: Callable[[], None]) -> bool:
+        """Say whether enough was converted in this turn; `resume` is called in the next one, then."""
+        if self._left_bytes > 0:
+            return False
+        self._waiting[resume] = None
+        return True
 
     # -- what happens by itself -----------------------------------------------------------------------------------
 

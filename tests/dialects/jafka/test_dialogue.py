@@ -18,7 +18,7 @@ from ottla.broker.fetching import FetchPlan
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.partition import PartitionRead
 from ottla.broker.purgatory import Waiting
-from ottla.broker.visible import take_bytes
+from ottla.broker.visible import STRETCH_BYTES, take_bytes
 from ottla.errors import UnsupportedForMessageFormat
 from ottla.model import ZERO_TOPIC_ID, IsolationLevel
 from ottla.records.builder import BatchBuilder
@@ -387,6 +387,36 @@ def test_what_kafkas_clients_produce_is_converted_in_its_order(run: Any) -> None
         client.close()
 
     run(test)
+
+
+def test_questions_convert_a_stretch_at_a_time_and_wait_for_their_turn(run: Any) -> None:
+    """Twenty questions at once, the peer's end right behind them; time's callbacks are turns."""
+    value = b"x" * 10_000
+
+    async def test(running: RunningBroker) -> None:
+        running.broker.metadata.create_topics([NewTopic("k", 1)])
+        for _ in range(20):
+            kafka_append(running, "k", *[value] * 10)
+        client = await Client.connect(running)
+        client.writer.write(offsets("k", 0, -1, 1) * 20)
+        client.writer.write_eof()
+        answers = asyncio.ensure_future(client.reader.read())
+        turns = 0
+        async with asyncio.timeout(SECONDS):
+            while not answers.done():
+                await asyncio.sleep(0)
+                running.advance(0)
+                turns += 1
+        places = [struct.unpack(">ihiq", answer[:18])[3] for answer in batched(answers.result(), 18)]
+        assert 0 < places[0] < 2 * STRETCH_BYTES < places[-1] == 200 * len(message(value))
+        assert len(places) == 20 and places == sorted(places) and turns > 2
+        client.close()
+
+    run(test, clock=ManualClock())
+
+
+def batched(data: bytes, size: int) -> list[bytes]:
+    return [data[start : start + size] for start in range(0, len(data), size)]
 
 
 def test_offsets_stay_what_they_are_when_kafkas_log_is_trimmed(run: Any) -> None:

@@ -1,8 +1,8 @@
 """What the two ways to talk to Jafka have in common: bytes pile up until a request is whole, then it is answered.
 
 What was announced takes no memory, only what came. Anything that is no request, or cannot be done and has no error of
-its own, ends the connection in silence; earlier answers still leave. While the peer does not take its answers, nothing
-is read from it.
+its own, ends the connection in silence; earlier answers still leave. While the peer does not take its answers, or it is
+others' turn, nothing is read from it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from ottla.dialects.jafka.codec import Malformed
+from ottla.dialects.jafka.handlers import JafkaHandlers
 from ottla.dialects.session import Carrier, Peer
 from ottla.errors import KafkaError
 
@@ -23,9 +24,10 @@ _log = logging.getLogger(__name__)
 class Conversation(ABC):
     """The `Session` of one connection. `buffer` is one for all of a listener, which each empties at once."""
 
-    __slots__ = ("_buffer", "_is_over", "_peer", "carrier", "pile")
+    __slots__ = ("_buffer", "_is_over", "_peer", "_topics", "carrier", "pile")
 
-    def __init__(self, buffer: memoryview, carrier: Carrier, peer: Peer) -> None:
+    def __init__(self, handlers: JafkaHandlers, buffer: memoryview, carrier: Carrier, peer: Peer) -> None:
+        self._topics = handlers.topics
         self.carrier = carrier
         self.pile = bytearray()
         """What came and was not taken yet."""
@@ -48,9 +50,9 @@ class Conversation(ABC):
         self.resume()
 
     def resume(self) -> None:
-        """Answer requests as long as they are whole and the peer takes its answers."""
+        """Answer requests as long as they are whole, it is this peer's turn and it takes its answers."""
         try:
-            while not (self._is_over or self.carrier.is_congested):
+            while not (self._is_over or self.carrier.is_congested or self._topics.must_wait(self.resume)):
                 if not self.answer_next():
                     self.carrier.resume_reading()
                     return

@@ -42,7 +42,7 @@ class JafkaHttpSession(Conversation):
     __slots__ = ("_dialect",)
 
     def __init__(self, dialect: JafkaHttpDialect, carrier: Carrier, peer: Peer) -> None:
-        super().__init__(dialect.buffer, carrier, peer)
+        super().__init__(dialect.handlers, dialect.buffer, carrier, peer)
         self._dialect = dialect
 
     def answer_next(self) -> bool:

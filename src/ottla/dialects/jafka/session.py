@@ -36,7 +36,7 @@ class JafkaSession(Conversation):
     __slots__ = ("_dialect",)
 
     def __init__(self, dialect: JafkaDialect, carrier: Carrier, peer: Peer) -> None:
-        super().__init__(dialect.buffer, carrier, peer)
+        super().__init__(dialect.handlers, dialect.buffer, carrier, peer)
         self._dialect = dialect
 
     def answer_next(self) -> bool:
