@@ -8,6 +8,7 @@ import pytest
 
 from ottla.config.log_config import LogConfig
 from ottla.engine import Shard, StateRecord, StateStore
+from ottla.errors import KafkaStorageError
 from ottla.model import TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
@@ -103,3 +104,19 @@ def test_a_load_ends_where_the_offset_of_a_batch_went_back(tmp_path: Path) -> No
     batches = [batch for batch, _ in zip(store.load(SHARD), range(9), strict=False)]
 
     assert [batch.records[0].key for batch in batches] == [b"k0", b"k1", b"k2", b"k3"]
+
+
+@pytest.mark.parametrize("position", [8, 40, -1], ids=["a length", "a header", "a value"])
+def test_a_damaged_batch_is_named_and_not_taken_for_what_it_says(tmp_path: Path, position: int) -> None:
+    """A bit that turned in a committed offset is an offset, too. Nothing looks for it after a clean stop but this."""
+    logs = start_manager(tmp_path)
+    logs.create(PARTITION, TOPIC_ID, LogConfig())
+    store = LocalStateStore(logs, ManualClock())
+    store.append(SHARD, [StateRecord(b"k", b"v")], epoch=0)
+    path = tmp_path / f"{PARTITION}" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0x80
+    path.write_bytes(data)
+
+    with pytest.raises(KafkaStorageError, match=f"{PARTITION} cannot be loaded: .*repair"):
+        list(store.load(SHARD))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ottla.clock import Clock
 from ottla.engine import Offload, ReadLimit, ReadResult, Shard, StateBatch, StateRecord, Ticket
+from ottla.errors import CorruptMessage, KafkaError, KafkaStorageError
 from ottla.model import NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP_MS, OFFSETS_TOPIC, AppendOrigin, TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.builder import BatchBuilder
@@ -38,9 +39,16 @@ class LocalStateStore:
     def load(self, shard: Shard) -> Iterator[StateBatch]:
         """Yield the batches of a shard in offset order, see `engine.StateStore.load`.
 
-        Raises `KafkaStorageError`, `CorruptMessage`.
+        Raises `KafkaStorageError`, also for a damaged batch, which could say anything.
         """
         partition = TopicPartition(shard.topic, shard.partition)
+        try:
+            yield from self._load(partition)
+        except KafkaError as error:
+            hint = "`ottla storage verify` tells what `repair` would cut off"
+            raise KafkaStorageError(f"{partition} cannot be loaded: {error} ({hint})") from error
+
+    def _load(self, partition: TopicPartition) -> Iterator[StateBatch]:
         offsets = self._logs.offsets(partition)
         offset, end = offsets.log_start_offset, offsets.log_end_offset
         while offset < end:
@@ -48,6 +56,8 @@ class LocalStateStore:
             next_offset = offset
             for batch in split_any(_take_bytes(result)):
                 next_offset = max(next_offset, batch.next_offset)
+                if not batch.is_crc_valid():
+                    raise CorruptMessage(f"the batch that ends at offset {batch.last_offset} fails its checksum")
                 if isinstance(batch, RecordBatch) and batch.is_control:
                     marker = marker_of(batch)
                     if marker is not None:
