@@ -200,6 +200,19 @@ class RecordLog(Protocol):
         when it is larger than a segment, `KafkaStorageError`.
         """
 
+    def begin_appends(
+        self,
+        partition: TopicPartition,
+        batches: Sequence[tuple[bytearray | memoryview, int]],
+        *,
+        leader_epoch: int,
+    ) -> Sequence[Ticket]:
+        """Append as many of these batches, with their append times, as can go together; returns their tickets.
+
+        All of them or, when it raises, none. Those that are left are for `begin_append`, as they are not of the plain
+        kind. Raises `KafkaStorageError`.
+        """
+
     def read(self, partition: TopicPartition, offset: int, limit: ReadLimit) -> ReadResult:
         """Read from the batch that holds `offset`.
 

@@ -57,6 +57,37 @@ def test_frames_of_one_read_come_out_in_order() -> None:
     assert own_bytes(reader) == 0
 
 
+def test_frames_that_are_there_may_be_looked_at_together_and_put_back() -> None:
+    reader = FrameReader(ReceiveBuffers())
+    bodies = [body(8 + number, number) for number in range(4)]
+    data = b"".join(frame(each) for each in bodies) + frame(body(50))[:-1]
+    reader.get_buffer()[: len(data)] = data
+    assert not reader.has_frame(), "nothing was received yet"
+    reader.buffer_updated(len(data))
+
+    views = []
+    while reader.has_frame():
+        view = reader.next_frame()
+        assert view is not None
+        views.append(view)
+    assert [bytes(view) for view in views] == bodies, "views hold as long as there is a frame"
+
+    for view in views[2:]:
+        reader.put_back(view)
+    assert [bytes(view) for view in (reader.next_frame(), reader.next_frame()) if view is not None] == bodies[2:]
+    assert reader.next_frame() is None
+    assert reader.pending_bytes == 53
+
+
+@pytest.mark.parametrize("size_bytes", [-(2**31), -1, 0, 7, 101, 2**31 - 1])
+def test_a_size_that_no_frame_has_is_no_frame_that_is_there(size_bytes: int) -> None:
+    reader = FrameReader(ReceiveBuffers(), limit_bytes=100)
+    data = struct.pack(">i", size_bytes) + bytes(200)
+    reader.get_buffer()[: len(data)] = data
+    reader.buffer_updated(len(data))
+    assert not reader.has_frame()
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     sizes=st.lists(st.integers(8, 3 * SCRATCH_BYTES), min_size=1, max_size=5),

@@ -15,7 +15,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.protocol.one_batch import MAX_VERSION, MIN_VERSION, read_one_batch
+from ottla.protocol.one_batch import MAX_VERSION, MIN_VERSION, OneBatch, read_one_batch
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import Codec
 from tests.protocol.kafka_data import golden_cases
@@ -139,3 +139,31 @@ def test_other_apis_are_not_looked_at() -> None:
         except DecodeError:  # it must not even try
             pytest.fail(api.name)
         assert (asked is not None) == (api.key == ApiKey.PRODUCE)
+
+
+def plain(*, producer_id: int = -1, acks: int = 1, topic: str = "orders", partition: int = 3) -> OneBatch:
+    builder = BatchBuilder(producer_id=producer_id, producer_epoch=min(producer_id, 0), base_sequence=producer_id)
+    builder.append(1_750_000_000_000, b"k", b"v")
+    request = usual(records=bytes(builder.build()), acks=acks, topic=topic, partition=partition)
+    asked = read_one_batch(frame_of(request, 9))
+    assert asked is not None
+    return asked
+
+
+def test_requests_are_alike_for_one_partition_without_idempotence() -> None:
+    assert plain().is_like(plain())
+    assert not plain(producer_id=0).is_like(plain())
+    assert not plain(acks=-1).is_like(plain())
+    assert not plain(topic="order").is_like(plain())
+    assert not plain(partition=4).is_like(plain())
+
+
+def test_a_producer_that_is_not_looked_at_is_taken_for_one() -> None:
+    """The front of a batch may stand just within what is looked at, and its producer behind that."""
+    builder = BatchBuilder()
+    builder.append(1_750_000_000_000, b"k", b"v")
+    found = set()
+    for size in range(300, 500):
+        asked = read_one_batch(frame_of(usual(records=bytes(builder.build()), topic="t" * size), 3))
+        found.add(None if asked is None else asked.has_producer)
+    assert found == {None, True, False}

@@ -220,6 +220,10 @@ class FailingFile(LocalFile):
             raise OSError(errno.ENOSPC, "no space left on device")
         super().append(data)
 
+    def append_all(self, parts: Sequence[memoryview | bytearray]) -> None:
+        for part in parts:
+            self.append(part)
+
     def truncate(self, size_bytes: int) -> None:
         if self._files.is_truncate_failing:
             raise OSError(errno.EIO, "input/output error")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,21 @@ def test_appends_go_to_the_end_and_reads_are_by_position(tmp_path: Path) -> None
     file.append(b"!")
     assert file.pread(10, 0) == b"hello!"
     file.sync()
+    file.close()
+
+
+@pytest.mark.parametrize("written_at_first", range(12))
+def test_pieces_are_written_whole_where_the_system_writes_less_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_at_first: int
+) -> None:
+    def write_some(descriptor: int, parts: Sequence[memoryview]) -> int:
+        return os.write(descriptor, b"".join(parts)[:written_at_first])
+
+    file = FILES.open(str(tmp_path / "f"), create=True)
+    file.append(b"before")
+    monkeypatch.setattr(os, "writev", write_some)
+    file.append_all([bytearray(b"one "), memoryview(b"two "), bytearray(b"six")])
+    assert file.pread(50, 0) == b"beforeone two six"
     file.close()
 
 

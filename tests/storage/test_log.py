@@ -386,3 +386,104 @@ def test_leftovers_of_unfinished_work_are_removed(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.deleted"))
     assert not list(tmp_path.glob("*.cleaned"))
     assert not list(tmp_path.glob("*.tmp"))
+
+
+# ---- several batches with one write
+
+
+def together(log: PartitionLog, *batches: bytearray, leader_epoch: int = 0) -> list[tuple[int, int]]:
+    """Append them together; returns base and last offsets of those that were."""
+    tickets = log.append_together([(memoryview(batch), -1) for batch in batches], leader_epoch)
+    return [(ticket.base_offset, ticket.last_offset) for ticket in tickets]
+
+
+def test_batches_that_are_appended_together_are_those_that_are_appended_singly(tmp_path: Path) -> None:
+    counts = [3, 1, 40, 2, 300, 7]
+    config = LogConfig(index_interval_bytes=100)
+    single, joined = (open_log(tmp_path / name, config) for name in ("single", "joined"))
+    for log in (single, joined):
+        log.append(make_batch(1), leader_epoch=2)
+    for count in counts:
+        single.append(make_batch(count), leader_epoch=2)
+
+    expected = [(1, 3), (4, 4), (5, 44), (45, 46), (47, 346), (347, 353)]
+    assert together(joined, *(make_batch(count) for count in counts), leader_epoch=2) == expected
+
+    assert joined.offsets() == single.offsets()
+    assert joined.active.next_offset == single.active.next_offset
+    for log in (single, joined):
+        log.active.become_inactive()
+    for suffix in ("log", "index", "timeindex"):
+        name = f"{0:020d}.{suffix}"
+        assert (tmp_path / "joined" / name).read_bytes() == (tmp_path / "single" / name).read_bytes()
+    assert [joined.active.locate(offset) for offset in range(354)] == [
+        single.active.locate(offset) for offset in range(354)
+    ]
+
+
+def test_the_first_batches_go_together_as_far_as_nothing_else_changes(tmp_path: Path) -> None:
+    batch_bytes = len(make_batch())
+    log = open_log(tmp_path, LogConfig(segment_bytes=4 * batch_bytes))
+    assert together(log, make_batch(), make_batch()) == [], "there is no epoch yet, and no segment's time"
+    log.append(make_batch(), leader_epoch=0)
+
+    assert together(log, make_batch(), leader_epoch=1) == [], "a new epoch is written first"
+    idempotent = make_batch(producer_id=7, producer_epoch=0, base_sequence=0)
+    assert together(log, make_batch(), idempotent, make_batch()) == [(1, 1)]
+    assert together(log, *(make_batch() for _ in range(5))) == [(2, 2), (3, 3)], "the others need a new segment"
+    assert log.log_end_offset == log.high_watermark == 4
+    assert bases(log) == [0]
+
+
+def test_a_log_whose_index_is_nearly_full_takes_batches_singly(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(index_interval_bytes=1, segment_index_bytes=8 * 4))
+    log.append(make_batch(), leader_epoch=0)
+    assert together(log, *(make_batch() for _ in range(5))) == []
+    for _ in range(5):
+        log.append(make_batch(), leader_epoch=0)
+    assert bases(log)[0] == 0
+    assert log.log_end_offset == 6
+
+
+@pytest.mark.parametrize("torn_bytes", [0, 1, 50])
+def test_a_write_of_several_batches_that_fails_leaves_none(tmp_path: Path, torn_bytes: int) -> None:
+    files = FailingFileSystem()
+    host, _ = make_host(filesystem=files)
+    log = open_log(tmp_path, host=host)
+    log.append(make_batch(), leader_epoch=0)
+    before = (tmp_path / f"{0:020d}.log").read_bytes()
+    batches = [make_batch(2), make_batch(3)]
+    files.torn_append_bytes = torn_bytes
+
+    with pytest.raises(KafkaStorageError):
+        together(log, *batches)
+
+    files.torn_append_bytes = None
+    assert (tmp_path / f"{0:020d}.log").read_bytes() == before
+    assert [RecordBatch(batch).base_offset for batch in batches] == [0, 0], "as they came, to be tried again"
+    assert log.offsets().log_end_offset == log.high_watermark == 1
+    assert together(log, *batches) == [(1, 2), (3, 5)]
+    assert len((tmp_path / f"{0:020d}.log").read_bytes()) == len(before) + sum(map(len, batches))
+
+
+def test_batches_that_are_appended_together_share_a_flush(tmp_path: Path) -> None:
+    host, offload = make_host(fsync=True)
+    log = open_log(tmp_path, host=host)
+    log.append(make_batch(), leader_epoch=0)
+    offload.run_all()
+
+    tickets = log.append_together([(make_batch(), -1), (make_batch(), 5)], 0)
+    assert [(ticket.is_durable, ticket.log_append_time_ms) for ticket in tickets] == [(False, -1), (False, 5)]
+    assert log.high_watermark == 1
+    offload.run_all()
+
+    assert all(ticket.is_durable for ticket in tickets)
+    assert log.high_watermark == 3
+
+
+def test_a_log_that_failed_takes_nothing_together(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(), leader_epoch=0)
+    log.fail(KafkaStorageError("a fault"))
+    with pytest.raises(KafkaStorageError):
+        together(log, make_batch(), make_batch())

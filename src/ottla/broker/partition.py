@@ -143,6 +143,22 @@ class Partition:
             log_append_time_ms=batch.log_append_time_ms,
         )
 
+    def append_together(
+        self, several: Sequence[memoryview], now_ms: int, *, is_zstd_allowed: bool = True
+    ) -> Sequence[Ticket]:
+        """Validate batches and append the first ones together; returns the tickets of those that were appended.
+
+        None of the others was, and none is when it raises: `append` tells what is wrong, or does what is left.
+        """
+        valid: list[tuple[bytearray | memoryview, int]] = []
+        for records in several:
+            try:
+                batch = validate_produced(records, self.rules, now_ms, is_zstd_allowed=is_zstd_allowed)
+            except KafkaError:
+                break
+            valid.append((batch.buffer, batch.log_append_time_ms))
+        return self._log.begin_appends(self.topic_partition, valid, leader_epoch=self.leader_epoch)
+
     def offsets(self) -> LogOffsets:
         return self._log.offsets(self.topic_partition)
 

@@ -151,6 +151,18 @@ class FrameReader:
             self._rest()
         return None
 
+    def has_frame(self) -> bool:
+        """True when `next_frame` would return one; views that it returned before hold then, too."""
+        left = self._end - self._at
+        if left < 4:
+            return False
+        size: int = _SIZE.unpack_from(self._source, self._at)[0]
+        return self.minimum_bytes <= size <= self.limit_bytes and left >= size + 4
+
+    def put_back(self, frame: memoryview) -> None:
+        """Have `next_frame` return again what it returned last."""
+        self._at -= len(frame) + 4
+
     def hold(self) -> None:
         """Keep the frames that were not taken yet, for when their time has come. Reading may go on meanwhile."""
         if self._end != self._at:

@@ -12,6 +12,7 @@ import errno
 import os
 import resource
 import shutil
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from mypy_extensions import mypyc_attr
@@ -62,6 +63,12 @@ class File(Protocol):
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data` at the end. Raises `OSError`; then an unknown part of it may be there."""
+
+    def append_all(self, parts: Sequence[memoryview | bytearray]) -> None:
+        """Write several pieces at the end, one behind the other, with one call where there is one.
+
+        Raises `OSError`; then an unknown part of them may be there.
+        """
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         """Return up to `size_bytes` from `position`; fewer only at the end of the file."""
@@ -163,6 +170,15 @@ class LocalFile:
         written = os.write(self.descriptor, data)
         if written != len(data):
             self._append_rest(memoryview(data)[written:])
+
+    def append_all(self, parts: Sequence[memoryview | bytearray]) -> None:
+        written = os.writev(self.descriptor, parts)
+        for part in parts:
+            size_bytes = len(part)
+            if written < size_bytes:
+                self._append_rest(memoryview(part)[written:])
+                written = size_bytes
+            written -= size_bytes
 
     def _append_rest(self, rest: memoryview) -> None:
         """Go on after a short write; a disk that is really full answers the next one with ENOSPC."""

@@ -80,6 +80,11 @@ class _IndexFile(ABC):
         self._is_dirty = False
         self._count = 0
 
+    @property
+    def room(self) -> int:
+        """How many entries more there may be."""
+        return self.max_entries - self._count
+
     def __len__(self) -> int:
         return self._count
 

@@ -222,6 +222,16 @@ class JafkaLogs:
         """See the engine; raises `UnsupportedForMessageFormat` besides. Epoch and time of an append are not kept."""
         return self.of_topic(partition).append_batch(batch)
 
+    def begin_appends(
+        self,
+        partition: TopicPartition,
+        batches: Sequence[tuple[bytearray | memoryview, int]],
+        *,
+        leader_epoch: int,
+    ) -> Sequence[LogTicket]:
+        """Each is converted for itself."""
+        return ()
+
     def read(self, partition: TopicPartition, offset: int, limit: ReadLimit) -> ReadResult:
         try:
             return self.of_topic(partition).read_records(offset, limit)

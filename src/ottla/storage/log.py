@@ -58,6 +58,9 @@ _APPEND_FACTS: Final = struct.Struct(">8xi9xhi8xqqhi")
 _STAMP: Final = struct.Struct(">qii")
 """Base offset, batch length, leader epoch: the front of a header, outside the checksum."""
 
+_LENGTH_END: Final = 12
+"""A batch's length counts from here on."""
+
 _EMPTY_READ: Final = ReadResult((), 0)
 _NEVER_MS: Final = 2**63 - 1
 _WARM_SEGMENTS: Final = 4
@@ -244,6 +247,85 @@ class PartitionLog:
             self._learn(produced)
         return self._settle_append(base_offset, last_offset, log_append_time_ms)
 
+    def append_together(
+        self, batches: Sequence[tuple[bytearray | memoryview, int]], leader_epoch: int
+    ) -> Sequence[LogTicket]:
+        """Append the first of some batches with one write, see `engine.RecordLog.begin_appends`.
+
+        Those of idempotent producers are left to `append`, and so are those that need a new segment or epoch: what
+        they change besides could not be taken back.
+        """
+        if self.failure is not None:
+            raise self.failure
+        facts = self._facts_together(batches)
+        active = self.active
+        if leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):
+            return ()
+        written = [batch for batch, _ in batches[: len(facts)]]
+        base_offset = self.log_end_offset
+        for batch, (last_offset, _) in zip(written, facts, strict=True):
+            _STAMP.pack_into(batch, 0, base_offset, len(batch) - _LENGTH_END, leader_epoch)
+            base_offset = last_offset + 1
+        try:
+            active.append_all(written, facts)
+        except OSError as error:
+            for batch in written:
+                _STAMP.pack_into(batch, 0, 0, len(batch) - _LENGTH_END, leader_epoch)
+            raise self._undo_append(error) from error
+        return self._settle_together(facts, batches)
+
+    def _facts_together(self, batches: Sequence[tuple[bytearray | memoryview, int]]) -> list[tuple[int, int]]:
+        """Return last offset and largest timestamp of each batch that may go to the present segment as it is."""
+        facts: list[tuple[int, int]] = []
+        end_offset, end_bytes = self.log_end_offset, self.active.size_bytes
+        if not end_bytes:
+            return facts
+        for batch, _ in batches:
+            _, _, offset_delta, max_timestamp_ms, producer_id, _, _ = _APPEND_FACTS.unpack_from(batch)
+            last_offset: int = end_offset + offset_delta
+            end_bytes += len(batch)
+            if (
+                producer_id >= 0
+                or end_bytes > self._segment_bytes
+                or max_timestamp_ms > self._roll_after_ms
+                or last_offset > self._max_offset
+            ):
+                break
+            facts.append((last_offset, max_timestamp_ms))
+            end_offset = last_offset + 1
+        return facts
+
+    def _settle_together(
+        self, facts: Sequence[tuple[int, int]], batches: Sequence[tuple[bytearray | memoryview, int]]
+    ) -> Sequence[LogTicket]:
+        host = self._host
+        is_durable = not host.syncs_appends
+        tickets = []
+        for (last_offset, _), (_, log_append_time_ms) in zip(facts, batches, strict=False):
+            tickets.append(
+                LogTicket(
+                    host.offload,
+                    self.log_end_offset,
+                    last_offset,
+                    log_append_time_ms,
+                    self.log_start_offset,
+                    is_durable,
+                )
+            )
+            self.log_end_offset = last_offset + 1
+        if not is_durable:
+            self._pending.extend(tickets)
+            host.schedule_flush(self)
+        elif tickets:
+            self._advance_undurable()
+        return tickets
+
+    def _advance_undurable(self) -> None:
+        """Let readers have what is in the page cache, and ask for the flush that a topic's own setting wants."""
+        if self._flush_messages <= self.log_end_offset - self.flushed_offset:
+            self._host.schedule_flush(self)
+        self._advance_high_watermark(self.log_end_offset)
+
     def _learn(self, produced: ProducedAppend) -> None:
         try:
             produced.learn(self.producers, self.active)
@@ -260,9 +342,7 @@ class PartitionLog:
             host.offload, base_offset, last_offset, log_append_time_ms, self.log_start_offset, is_durable
         )
         if is_durable:
-            if self._flush_messages <= last_offset + 1 - self.flushed_offset:
-                host.schedule_flush(self)
-            self._advance_high_watermark(last_offset + 1)
+            self._advance_undurable()
         else:
             self._pending.append(ticket)
             host.schedule_flush(self)

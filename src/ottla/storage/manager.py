@@ -627,6 +627,16 @@ class LogManager:
             log = self._open_log(partition, self._place(partition))
         return log.append(batch, leader_epoch, origin, log_append_time_ms, transaction_version)
 
+    def begin_appends(
+        self,
+        partition: TopicPartition,
+        batches: Sequence[tuple[bytearray | memoryview, int]],
+        *,
+        leader_epoch: int,
+    ) -> Sequence[LogTicket]:
+        log = self._logs.get(partition)
+        return () if log is None else log.append_together(batches, leader_epoch)
+
     def read(self, partition: TopicPartition, offset: int, limit: ReadLimit) -> ReadResult:
         log = self._logs.get(partition)
         if log is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 
 from ottla.clock import Clock
 from ottla.storage.files import File, Lock
@@ -57,6 +58,10 @@ class OverlayFile:
     def append(self, data: bytes | bytearray | memoryview) -> None:
         self._files.lift(self._entry)
         self._entry.data += data
+
+    def append_all(self, parts: Sequence[memoryview | bytearray]) -> None:
+        for part in parts:
+            self.append(part)
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         entry = self._entry

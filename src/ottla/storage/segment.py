@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ottla.config.log_config import LogConfig
@@ -190,6 +190,19 @@ class Segment:
             raise ValueError(f"offset {last_offset} is too far from segment {self.base_offset}")
         self.file.get().append(batch)
         self.note_batch(len(batch), last_offset, max_timestamp_ms)
+
+    def append_all(self, batches: Sequence[memoryview | bytearray], facts: Sequence[tuple[int, int]]) -> None:
+        """Write several batches at the end at once; of each, `facts` are its last offset and its largest timestamp.
+
+        Raises `OSError`; then none is noted. A log looks beforehand whether there is room for all of them.
+        """
+        self.file.get().append_all(batches)
+        for batch, (last_offset, max_timestamp_ms) in zip(batches, facts, strict=True):
+            self.note_batch(len(batch), last_offset, max_timestamp_ms)
+
+    def has_index_room(self, batches: int) -> bool:
+        """True when the indexes take so many entries more."""
+        return self.offset_index.room >= batches and self.time_index.room > batches
 
     def note_batch(
         self, size_bytes: int, last_offset: int, max_timestamp_ms: int, *, beyond_limit: bool = False

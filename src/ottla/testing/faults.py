@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from ottla.storage.files import File, FileSystem, Lock
@@ -78,6 +78,10 @@ class FaultyFile:
             self._file.append(memoryview(data)[: self._faults.random.randrange(len(data) + 1)])
             raise PowerCut
         self._file.append(data)
+
+    def append_all(self, parts: Sequence[memoryview | bytearray]) -> None:
+        for part in parts:
+            self.append(part)
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         self._faults.check("pread", self._path)

@@ -116,6 +116,10 @@ class MemoryFile:
         self._inode.data += data
         self._inode.modified_ms = self._clock.wall_ms()
 
+    def append_all(self, parts: Sequence[memoryview | bytearray]) -> None:
+        for part in parts:
+            self.append(part)
+
     def pread(self, size_bytes: int, position: int) -> bytes:
         return bytes(self._inode.data[position : position + size_bytes])
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.dialects.kafka.answers import RequestContext
+from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS
 from ottla.dialects.kafka.router import Router
 from ottla.dialects.kafka.session import HELD_BYTES, KafkaSession
 from ottla.dialects.session import Part, Peer
@@ -18,7 +21,7 @@ from ottla.protocol.codec import Message
 from ottla.protocol.connection import Answer, ClientConnection, FrameReader, ReceiveBuffers
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ottla.protocol.messages.list_offsets import ListOffsetsRequest
+from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -252,4 +255,86 @@ def test_a_request_for_an_unserved_version_gets_no_answer(talk: Conversation) ->
     frame[6:8] = struct.pack(">h", 12)
     talk.send(bytes(frame))
 
+    assert talk.carrier.is_closed
+
+
+def random_frames(talk: Conversation, dice: Random, count: int) -> list[bytes]:
+    """Requests of all kinds that a producer's connection may have in one read, most of them usual."""
+    frames = []
+    sequence = 0
+    for _ in range(count):
+        kind = dice.choice(["plain"] * 8 + ["idempotent", "damaged", "offset", "unknown", "silent", "versions", "list"])
+        builder = BatchBuilder()
+        if kind == "idempotent":
+            builder = BatchBuilder(producer_id=9, producer_epoch=0, base_sequence=sequence)
+            sequence += 1
+        for _ in range(dice.choice([1, 2, 30])):
+            builder.append(1_750_000_000_000 + dice.randrange(1000), None, b"v" * dice.choice([1, 50, 700]))
+        records = bytearray(builder.build())
+        if kind == "damaged":
+            records[-1] ^= 1
+        elif kind == "offset":
+            records[7] = 5
+        data = PartitionProduceData(index=dice.choice([0, 0, 0, 0, 1, 7]), records=bytes(records))
+        topic = TopicProduceData(name="nowhere" if kind == "unknown" else TOPIC, partition_data=[data])
+        request: Message = ProduceRequest(acks=dice.choice([1, 1, 1, 1, -1]), timeout_ms=1000, topic_data=[topic])
+        key, version = ApiKey.PRODUCE, 9
+        if kind == "silent":
+            request = ProduceRequest(acks=0, timeout_ms=1000, topic_data=[topic])
+            data.index = 0
+        elif kind == "versions":
+            key, version, request = ApiKey.API_VERSIONS, 0, ApiVersionsRequest()
+        elif kind == "list":
+            partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
+            listed = ListOffsetsTopic(name=TOPIC, partitions=[partition])
+            key, version, request = ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(topics=[listed])
+        frames.append(talk.frame(key, version, request, has_answer=kind != "silent"))
+    return frames
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_requests_of_one_read_have_the_same_effects_as_one_by_one(tmp_path: Path, seed: int) -> None:
+    """Batches that come together go to the disk together, which nobody can tell."""
+    dice = Random(seed)
+    said, kept = [], []
+    settings = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "200", "auto.create.topics.enable": "false"}
+    frames = random_frames(Conversation(Bench(tmp_path / "frames")), dice, 40)
+    for name, pieces in (("together", [b"".join(frames)]), ("one by one", frames)):
+        bench = Bench(tmp_path / name, **settings)
+        bench.controller.create_topics([NewTopic(TOPIC, 2, 1)])
+        talk = Conversation(bench)
+        for piece in pieces:
+            talk.send(piece)
+        said.append(bytes(talk.carrier.said))
+        logs = sorted((tmp_path / name).glob(f"{TOPIC}-*/*.log"))
+        kept.append([log.read_bytes() for log in logs])
+        assert not talk.carrier.is_closed
+    assert said[0] == said[1]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 2
+    assert all(kept[0])
+
+
+def test_pipelined_batches_of_one_partition_are_one_write(talk: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[int] = []
+    writev = os.writev
+
+    def note(descriptor: int, parts: Sequence[memoryview]) -> int:
+        writes.append(len(parts))
+        return writev(descriptor, parts)
+
+    monkeypatch.setattr(os, "writev", note)
+    talk.send(talk.frame(ApiKey.PRODUCE, 9, produce(acks=1)))
+
+    talk.send(b"".join(talk.frame(ApiKey.PRODUCE, 9, produce(acks=1)) for _ in range(RUN_REQUESTS + 3)))
+
+    assert writes == [RUN_REQUESTS, 3]
+    assert base_offsets(talk.answers()) == list(range(RUN_REQUESTS + 4))
+
+
+def test_a_size_that_no_frame_has_ends_the_connection_after_what_came_before_it(talk: Conversation) -> None:
+    frames = [talk.frame(ApiKey.PRODUCE, 9, produce(acks=1)) for _ in range(3)]
+    talk.send(b"".join(frames) + struct.pack(">i", -5) + b"what follows")
+
+    assert base_offsets(talk.answers()) == [0, 1, 2]
     assert talk.carrier.is_closed

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, cast
 
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.errors import CloseConnection
-from ottla.dialects.kafka.handlers.produce import answer_one_batch
+from ottla.dialects.kafka.handlers.produce import answer_usual
 from ottla.dialects.kafka.router import Route, Router
 from ottla.dialects.session import Carrier, Part
 from ottla.protocol.apis import ApiKey
@@ -158,10 +158,10 @@ class KafkaSession:
 
     def _handle(self, frame: memoryview) -> None:
         if not self._slots and len(frame) > 1 and frame[1] == PRODUCE:
-            said = answer_one_batch(frame, self._context)
-            if said is not None:
-                self._out.append(said)
+            left = answer_usual(frame, self._reader, self._context, self._out)
+            if left is None:
                 return
+            frame = left
         header, body_at = decode_request_header(frame)
         route = self._routes.get(header.api_key) or self._router.find(header.api_key)
         if route is None:

@@ -15,12 +15,14 @@ records.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, cast
 
 from ottla.broker.broker import Topic
 from ottla.broker.partition import Partition
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.errors import CloseConnection, error_code
+from ottla.dialects.session import Part
 from ottla.engine import Ticket
 from ottla.errors import (
     CorruptMessage,
@@ -42,6 +44,7 @@ from ottla.errors import (
     UnsupportedForMessageFormat,
 )
 from ottla.model import NO_OFFSET, NO_TIMESTAMP_MS
+from ottla.protocol.connection import FrameReader
 from ottla.protocol.flat.produce import (
     new_partition_produce_response,
     new_produce_response,
@@ -55,7 +58,7 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.protocol.one_batch import read_one_batch
+from ottla.protocol.one_batch import OneBatch, read_one_batch
 from ottla.records.validation import check_request, has_transactional_batch
 
 TOPIC_IDS_FROM_VERSION: Final = 13
@@ -67,6 +70,9 @@ ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
 VALID_ACKS: Final = (ACKS_NONE, ACKS_LEADER, ACKS_ALL)
+
+RUN_REQUESTS: Final = 16
+"""Requests whose batches go to the disk with one write, at most."""
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """Kafka lets this client id, and no other, write to internal topics."""
@@ -112,21 +118,76 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
     return _DurableAnswer(response, undurable).later
 
 
-def answer_one_batch(frame: memoryview, context: RequestContext) -> bytes | None:
-    """Return the answer's frame when a Produce request is of the usual form and its batch was appended at once.
+def answer_usual(frame: memoryview, reader: FrameReader, context: RequestContext, out: list[Part]) -> memoryview | None:
+    """Append what a Produce request of the usual form brings, and what those behind it bring for the same partition.
 
-    None leaves it to the general way, which also says what is wrong with a batch that was not taken.
+    Their answers' frames go to `out`. Returns a frame that is for the general way, which also says what is wrong with
+    a batch that was not taken; what is behind it is still to be read.
     """
     asked = read_one_batch(frame)
     if asked is None or (asked.acks != ACKS_LEADER and not context.broker.acknowledges_at_once):
-        return None
+        return frame
     topic = context.broker.find_topic(asked.topic)
     if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
-        return None
-    records = frame[asked.records_at : asked.records_end]
+        return frame
+    partition = topic.partitions[asked.partition]
+    if not asked.has_producer and reader.has_frame():
+        return _answer_run(_read_run(asked, frame, reader), partition, reader, context, out)
+    said = _append_one(asked, frame, partition, context)
+    if said is None:
+        return frame
+    out.append(said)
+    return None
+
+
+def _read_run(asked: OneBatch, frame: memoryview, reader: FrameReader) -> list[tuple[OneBatch, memoryview]]:
+    """Return this request and those behind it that were received and are like it."""
+    run = [(asked, frame)]
+    while len(run) < RUN_REQUESTS and reader.has_frame():
+        following = reader.next_frame()
+        assert following is not None
+        also = read_one_batch(following)
+        if also is None or not also.is_like(asked):
+            reader.put_back(following)
+            break
+        run.append((also, following))
+    return run
+
+
+def _answer_run(
+    run: list[tuple[OneBatch, memoryview]],
+    partition: Partition,
+    reader: FrameReader,
+    context: RequestContext,
+    out: list[Part],
+) -> memoryview | None:
+    """Append a run of requests, with one write as far as that goes."""
+    tickets: Sequence[Ticket] = ()
+    if len(run) > 1:
+        several = [frame[asked.records_at : asked.records_end] for asked, frame in run]
+        is_zstd_allowed = run[0][0].api_version >= ZSTD_FROM_VERSION
+        with suppress(KafkaStorageError):
+            tickets = context.broker.append_together(partition, several, is_zstd_allowed=is_zstd_allowed)
+    for (asked, _), ticket in zip(run, tickets, strict=False):
+        out.append(asked.answer(ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset))
+    for at in range(len(tickets), len(run)):
+        asked, frame = run[at]
+        said = _append_one(asked, frame, partition, context)
+        if said is None:
+            for _, behind in run[at + 1 :]:
+                reader.put_back(behind)
+            return frame
+        out.append(said)
+    return None
+
+
+def _append_one(asked: OneBatch, frame: memoryview, partition: Partition, context: RequestContext) -> bytes | None:
+    """Append the batch of one request and return the answer's frame; None when it was not taken."""
     is_zstd_allowed = asked.api_version >= ZSTD_FROM_VERSION
     try:
-        ticket = context.broker.append(topic.partitions[asked.partition], records, is_zstd_allowed=is_zstd_allowed)
+        ticket = context.broker.append(
+            partition, frame[asked.records_at : asked.records_end], is_zstd_allowed=is_zstd_allowed
+        )
     except KafkaError:
         return None
     return asked.answer(ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset)
