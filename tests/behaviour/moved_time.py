@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,16 +24,18 @@ class Threads(ThreadPoolExecutor):
     """Threads that tell how many pieces of work are under way, of all pools together."""
 
     under_way = 0
+    _lock = threading.Lock()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        Threads.under_way += 1
+        self._count(1)
         future = super().submit(fn, *args, **kwargs)
-        future.add_done_callback(Threads._end)
+        future.add_done_callback(lambda _: self._count(-1))
         return future
 
-    @staticmethod
-    def _end(_: Future[Any]) -> None:
-        Threads.under_way -= 1
+    @classmethod
+    def _count(cls, change: int) -> None:
+        with cls._lock:
+            Threads.under_way += change
 
 
 class MovingSelector(selectors.BaseSelector):
