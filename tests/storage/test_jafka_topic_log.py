@@ -18,7 +18,7 @@ from ottla.records.compression import Codec
 from ottla.records.reading import decode
 from ottla.storage.files import LocalFile, LocalFileSystem
 from ottla.storage.jafka_log import JafkaLogSettings
-from ottla.storage.jafka_topic_log import ENTRY_EVERY_BYTES, JafkaTopicLog
+from ottla.storage.jafka_topic_log import ENTRY_EVERY_BYTES, READ_BYTES, JafkaTopicLog
 from ottla.testing.clock import ManualClock
 from tests.storage.harness import FailingFileSystem, make_host, take_bytes
 from tests.storage.jafka import EVERY_MESSAGE, KEPT_A_SECOND, SMALL, message, open_topic_log, packed, segments
@@ -97,6 +97,15 @@ def test_a_read_stops_at_its_size_but_for_one_record_where_that_is_asked(tmp_pat
     assert [at for at, _ in values(log, 1, 61 + 2 * 99 - 1)] == [1]
     assert [at for at, _ in values(log, 1, 0)] == [1]
     assert log.read_records(1, ReadLimit(100, ALL, at_least_one_batch=False)).size_bytes == 0
+
+
+def test_a_read_makes_no_more_than_a_consumer_asks_by_default(tmp_path: Path) -> None:
+    log = open_topic_log(tmp_path)
+    append(log, message(bytes(1000)) * 3000, 3000)
+    assert log.read_records(0, ReadLimit(ALL, ALL, at_least_one_batch=True)).size_bytes <= READ_BYTES
+    found = values(log, 0, ALL)
+    assert 1000 < len(found) < 1048
+    assert values(log, len(found), ALL)[0][0] == len(found)
 
 
 def test_offsets_outside_are_refused(tmp_path: Path) -> None:

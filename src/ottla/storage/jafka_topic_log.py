@@ -46,6 +46,8 @@ from ottla.storage.ticket import LogTicket
 _log = logging.getLogger(__name__)
 
 ENTRY_EVERY_BYTES: Final = 16 * 1024
+READ_BYTES: Final = 1024 * 1024
+"""What one read makes at most, whatever is asked, as each record costs time; it is what consumers ask by default."""
 _EMPTY_READ: Final = ReadResult((), 0)
 
 
@@ -211,7 +213,7 @@ class JafkaTopicLog(JafkaLog):
         return ticket
 
     def read_records(self, offset: int, limit: ReadLimit) -> ReadResult:
-        """Make a batch of the records from `offset` on, see `engine.RecordLog.read`.
+        """Make a batch of the records from `offset` on, of `READ_BYTES` at most, see `engine.RecordLog.read`.
 
         Raises `OffsetOutOfRange`, `CorruptMessage`, `OSError`.
         """
@@ -222,10 +224,11 @@ class JafkaTopicLog(JafkaLog):
         if offset >= up_to:
             return _EMPTY_READ
         batch = BatchBuilder(base_offset=offset)
+        max_bytes = min(limit.max_bytes, READ_BYTES)
 
         def fill(data: bytes, kafka_offset: int) -> Walked:
             skipped, wanted = offset - kafka_offset, up_to - offset
-            return fill_batch(batch, data, skipped, limit.max_bytes, wanted, at_least_one=limit.at_least_one_batch)
+            return fill_batch(batch, data, skipped, max_bytes, wanted, at_least_one=limit.at_least_one_batch)
 
         try:
             self._last_read = self._walk(offset, fill)
