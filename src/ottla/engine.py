@@ -153,6 +153,8 @@ class LogDirectoryFacts(NamedTuple):
     partitions: Sequence[TopicPartition]
     futures: Sequence[FutureLogFacts] = ()
     """What is moving to here."""
+    is_cordoned: bool = False
+    """True when no new logs are made here."""
 
 
 class ReadLimit(NamedTuple):
@@ -247,7 +249,8 @@ class RecordLog(Protocol):
     def keep_in(self, partition: TopicPartition, path: str) -> None:
         """Have a log move to another place, in the background; one that is not there yet will be made there.
 
-        Raises `LogDirNotFound`, `InvalidTopicException` for a name too long to move, `KafkaStorageError`.
+        Raises `LogDirNotFound`, `InvalidReplicaAssignment` for a place that is cordoned, `InvalidTopicException` for a
+        name too long to move, `KafkaStorageError`.
         """
 
     def on_moved(self, callback: Callable[[TopicPartition, bytes], None]) -> None:

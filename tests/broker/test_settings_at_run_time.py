@@ -10,10 +10,18 @@ import pytest
 
 from ottla.broker.broker import Broker
 from ottla.broker.metadata.alter_configs import ConfigAlteration
+from ottla.broker.metadata.create_partitions import GrownTopic
 from ottla.broker.metadata.create_topics import NewTopic
+from ottla.broker.metadata.reassign_partitions import Reassignment
 from ottla.config.alter import ResourceType
 from ottla.engine import Ticket
-from ottla.errors import InvalidRequest, MessageTooLarge
+from ottla.errors import (
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    KafkaError,
+    MessageTooLarge,
+)
 from ottla.model import TimestampType
 from ottla.records.builder import BatchBuilder
 from ottla.testing.cluster import running_broker
@@ -96,6 +104,30 @@ def test_whoever_asks_the_broker_gets_the_setting_of_now() -> None:
         alter(broker, BROKER, "1", ("max.connections", SET, "7"), ("no.such.setting", SET, "x"))
         assert broker.config.integer("max.connections") == 7
         assert before.integer("max.connections") > 7, "what was handed out stays as it was"
+
+    on_broker(check)
+
+
+def test_no_topic_is_made_or_grows_where_every_log_directory_is_cordoned() -> None:
+    def check(broker: Broker) -> None:
+        metadata = broker.metadata
+        chosen, assigned = NewTopic("chosen", 1, 1), NewTopic("assigned", -1, -1, assignments=[(0, [1])])
+        alter(broker, BROKER, "1", ("cordoned.log.dirs", SET, "*"))
+        created = metadata.create_topics([chosen, assigned]).answer
+        assert isinstance(created["chosen"], InvalidReplicationFactor)
+        assert isinstance(created["assigned"], InvalidReplicaAssignment)
+        grown = metadata.create_partitions([GrownTopic("plain", 2), GrownTopic("own", 2, [[1]])]).answer
+        assert isinstance(grown["plain"], InvalidReplicationFactor)
+        assert isinstance(grown["own"], InvalidReplicaAssignment)
+        (error,) = metadata.reassign_partitions(
+            [Reassignment("plain", 0, [1])], allow_replication_factor_change=True
+        ).answer
+        assert isinstance(error, InvalidReplicaAssignment)
+        produce(broker, "plain", 10)
+
+        alter(broker, BROKER, "1", ("cordoned.log.dirs", DELETE, None))
+        created = metadata.create_topics([chosen, assigned]).answer
+        assert not [answer for answer in created.values() if isinstance(answer, KafkaError)]
 
     on_broker(check)
 

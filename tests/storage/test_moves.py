@@ -13,6 +13,7 @@ from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit, Ticket
 from ottla.errors import (
+    InvalidReplicaAssignment,
     InvalidTopicException,
     KafkaStorageError,
     LogDirNotFound,
@@ -48,6 +49,9 @@ class TwoDirectories:
 
     def set_rate(self, bytes_per_second: int) -> None:
         self.manager.configure_housekeeping(self.settings.with_changes({RATE: str(bytes_per_second)}))
+
+    def cordon(self, paths: str) -> None:
+        self.manager.configure_housekeeping(self.settings.with_changes({"cordoned.log.dirs": paths}))
 
     def append(self, count: int = 1, **batch: Any) -> list[Ticket]:
         return [
@@ -102,6 +106,22 @@ def test_a_log_moves_while_it_is_used(tmp_path: Path) -> None:
     assert both.manager.directory_of(TP).path == str(both.there)
     both.run(DELAY_MS / 1000 + 1)
     assert both.names() == ([], ["t-0"])
+
+
+def test_a_cordoned_directory_takes_no_new_logs(tmp_path: Path) -> None:
+    both = TwoDirectories(tmp_path)
+    both.append(1)
+    second, third = TopicPartition("t", 1), TopicPartition("t", 2)
+    both.cordon(str(both.there))  # where fewer are
+    both.manager.create(second, TOPIC_ID, log_config())
+    assert both.names() == (["t-0", "t-1"], [])
+    for partition in (TP, TopicPartition("later", 0)):
+        with pytest.raises(InvalidReplicaAssignment):
+            both.manager.keep_in(partition, str(both.there))
+    assert [facts.is_cordoned for facts in both.manager.describe_directories()] == [False, True]
+    both.cordon("")
+    both.manager.create(third, TOPIC_ID, log_config())
+    assert both.names() == (["t-0", "t-1"], ["t-2"])
 
 
 def test_what_is_there_after_a_start_is_what_was_there(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.config.broker_config import BrokerConfig
+from ottla.config.broker_config import EVERY_DIRECTORY, BrokerConfig
 from ottla.config.broker_settings import DYNAMIC_ONLY_SETTINGS, LISTENER_PREFIX, broker_setting
 from ottla.config.setting import CLASS, PER_BROKER, READ_ONLY, Setting
 from ottla.config.topic_settings import TOPIC_SETTINGS
@@ -103,5 +103,5 @@ def _check_together(changed: BrokerConfig) -> None:
     if changed.integer(dedupe) <= MIN_DEDUPE_BYTES * changed.integer("log.cleaner.threads"):
         raise ConfigError(f"{dedupe}: {changed.integer(dedupe)} is not above 1 MiB for each cleaner thread")
     for directory in changed.items("cordoned.log.dirs"):
-        if directory != "*" and directory not in changed.log_dirs:
+        if directory != EVERY_DIRECTORY and directory not in changed.log_dirs:
             raise ConfigError(f"cordoned.log.dirs: {directory} is not one of the data directories")

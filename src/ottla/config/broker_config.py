@@ -33,6 +33,8 @@ REFUSED: Final = {
 """Settings that guard something. With a value that is not empty they end the start."""
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
+ADVERTISED: Final = "advertised.listeners"
+EVERY_DIRECTORY: Final = "*"
 LAST_CODEC: Final = 4
 """zstd; the codecs are numbered as in a batch's attributes."""
 PER_IP_OVERRIDES: Final = "max.connections.per.ip.overrides"
@@ -229,6 +231,16 @@ class BrokerConfig:
         """Connections, at most, from these addresses, instead of `max.connections.per.ip`."""
         return parse_connection_overrides(self.text(PER_IP_OVERRIDES) or "")
 
+    def is_cordoned(self, log_dir: str) -> bool:
+        """True for a log directory that takes no new partitions (KIP-1066)."""
+        cordoned = self.items("cordoned.log.dirs")
+        return log_dir in cordoned or EVERY_DIRECTORY in cordoned
+
+    @property
+    def is_closed(self) -> bool:
+        """True when no log directory takes new partitions."""
+        return all(self.is_cordoned(log_dir) for log_dir in self.log_dirs)
+
     def _take_listeners(self) -> None:
         told = parse_protocol_map(self.text("listener.security.protocol.map") or "")
         protocols = {**{name: name for name in OTHER_DIALECTS}, **told}
@@ -251,15 +263,14 @@ class BrokerConfig:
 
     def _take_advertised(self, protocols: Mapping[str, str]) -> None:
         """What others are told, one for each listener; a host that binds any address becomes the empty one."""
-        setting = "advertised.listeners"
-        told = {item.name: item for item in parse_listeners(setting, self.items(setting), protocols)}
+        told = {item.name: item for item in parse_listeners(ADVERTISED, self.items(ADVERTISED), protocols)}
         controllers = {name.upper() for name in self.items("controller.listener.names")}
         names = {listener.name for listener in self.listeners} | controllers
         for name, listener in told.items():
             if name not in names:
-                raise ConfigError(f"{setting}: {listener} has no listener of that name")
+                raise ConfigError(f"{ADVERTISED}: {listener} has no listener of that name")
             if listener.binds_any_address:
-                raise ConfigError(f"{setting}: nobody can connect to {listener}; name a host")
+                raise ConfigError(f"{ADVERTISED}: nobody can connect to {listener}; name a host")
 
         def advertised(listener: Listener) -> Listener:
             return told.get(listener.name, listener._replace(host="") if listener.binds_any_address else listener)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Self
 
 from ottla.clock import Clock, Timer, Timers
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.values import Value
 from ottla.dialects.connection_gate import ConnectionGate, usual_form
 from ottla.dialects.session import Dialect, Peer
 from ottla.dialects.stream import Stream
@@ -40,16 +41,15 @@ class SocketSettings(NamedTuple):
         """Take what was set, and not Kafka's defaults: buffers of 100 KiB make large fetches slower than the system's,
         which grow, and in a burst of more than 50 connections some would have to try again after a second.
         """
-
-        def told(name: str) -> int | None:
-            value = config.explicit(name)
-            return value if isinstance(value, int) and value >= 0 else None
-
         return cls(
-            told("socket.listen.backlog.size") or ROOMY_BACKLOG,
-            told("socket.send.buffer.bytes"),
-            told("socket.receive.buffer.bytes"),
+            _told(config.explicit("socket.listen.backlog.size")) or ROOMY_BACKLOG,
+            _told(config.explicit("socket.send.buffer.bytes")),
+            _told(config.explicit("socket.receive.buffer.bytes")),
         )
+
+
+def _told(value: Value) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 class IdleConnections:

@@ -65,7 +65,17 @@ class MetaProperties:
 class LogDirectory:
     """One log directory. `was_clean` tells how the last broker left it."""
 
-    __slots__ = ("_filesystem", "_is_stored", "_lock", "broker_epoch", "meta", "partition_count", "path", "was_clean")
+    __slots__ = (
+        "_filesystem",
+        "_is_stored",
+        "_lock",
+        "broker_epoch",
+        "is_cordoned",
+        "meta",
+        "partition_count",
+        "path",
+        "was_clean",
+    )
 
     def __init__(self, filesystem: FileSystem, path: str) -> None:
         self.path = path
@@ -75,6 +85,8 @@ class LogDirectory:
         """The epoch that the last broker wrote into its clean-shutdown file, -1 when unknown."""
         self.partition_count = 0
         """Partitions that the manager keeps here."""
+        self.is_cordoned = False
+        """True when the manager takes no new ones here (`cordoned.log.dirs`)."""
         self._filesystem = filesystem
         self._is_stored = True
         """Whether `meta` is what the disk says."""

@@ -30,7 +30,7 @@ from ottla.engine import (
     RecordLog,
     TimestampOffset,
 )
-from ottla.errors import KafkaStorageError, LogDirNotFound, UnknownTopicOrPartition
+from ottla.errors import InvalidReplicaAssignment, KafkaStorageError, LogDirNotFound, UnknownTopicOrPartition
 from ottla.model import (
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
@@ -151,7 +151,9 @@ class LogManager:
         self._futures = []
 
     def configure_housekeeping(self, settings: BrokerConfig) -> None:
-        """Use the settings of moves and of the cleaner as they are now."""
+        """Use the settings of moves, of the cleaner and of log directories as they are now."""
+        for directory in self.directories:
+            directory.is_cordoned = settings.is_cordoned(directory.path)
         self._moves.configure(settings)
         self._chores.configure(settings)
 
@@ -434,7 +436,8 @@ class LogManager:
 
     def _make_place(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> Place:
         """Make the directory of a new partition where it was wanted, or the fewest are. Its first flush syncs it."""
-        fewest = min(self.directories, key=lambda candidate: candidate.partition_count)
+        candidates = [candidate for candidate in self.directories if not candidate.is_cordoned] or self.directories
+        fewest = min(candidates, key=lambda candidate: candidate.partition_count)
         directory = self._preferred.pop(partition, fewest)
         path = directory.partition_path(partition)
         self._host.filesystem.make_directory(path)
@@ -716,6 +719,7 @@ class LogManager:
                 *self._host.filesystem.volume_bytes(directory.path),
                 found[directory.path],
                 self._moves.futures_in(directory),
+                directory.is_cordoned,
             )
             for directory in self.directories
         ]
@@ -728,6 +732,8 @@ class LogManager:
 
     def keep_in(self, partition: TopicPartition, path: str) -> None:
         directory = self._find_directory(path)
+        if directory.is_cordoned:
+            raise InvalidReplicaAssignment(f"Log directory {path} is cordoned")
         if partition not in self._places:
             self._preferred[partition] = directory
         elif not self.is_moving(partition) and self._has_jafka_files(partition):

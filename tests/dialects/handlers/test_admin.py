@@ -387,3 +387,15 @@ def test_a_log_on_its_way_is_a_future_replica_and_the_metadata_knows_where_it_ar
             assert format_uuid(directory_id) in (one / "meta.properties").read_text()
 
     asyncio.run(scenario())
+
+
+def test_a_cordoned_directory_is_told_from_the_others(tmp_path: Path) -> None:
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+
+    async def scenario() -> None:
+        async with running_broker({"log.dirs": f"{one},{two}", "cordoned.log.dirs": two}) as running:
+            context = RequestContext(running.broker, Peer(LISTENER, "localhost", 50_000), api_version=5)
+            results = describe_log_dirs.handle(DescribeLogDirsRequest(topics=None), context).results
+            assert {result.log_dir: result.is_cordoned for result in results} == {one: False, two: True}
+
+    asyncio.run(scenario())

@@ -222,7 +222,10 @@ class MetadataController:
     def _decide_new_topics(self, topics: Sequence[NewTopic]) -> Decision[CreateTopicsAnswer]:
         settings = self.settings.values
         placement = TopicPlacement(
-            settings.num_partitions, settings.default_replication_factor, self._identity.directory_id
+            settings.num_partitions,
+            settings.default_replication_factor,
+            self._identity.directory_id,
+            settings.is_closed,
         )
         return decide_create_topics(
             self._state,
@@ -260,7 +263,12 @@ class MetadataController:
         self, topics: Sequence[GrownTopic], *, validate_only: bool = False
     ) -> Committed[CreatePartitionsAnswer]:
         """Give topics more partitions. Raises `PolicyViolation` for a request that is too large as a whole."""
-        decision = decide_create_partitions(self._state, topics, directory_id=self._identity.directory_id)
+        decision = decide_create_partitions(
+            self._state,
+            topics,
+            directory_id=self._identity.directory_id,
+            is_closed=self.settings.values.is_closed,
+        )
         return self.commit(decision, validate_only=validate_only, takes_room=True)
 
     def alter_configs(
@@ -275,7 +283,10 @@ class MetadataController:
     ) -> Committed[ReassignmentAnswer]:
         """Change partitions' replicas. A leader epoch that was only raised in memory is recorded with it."""
         decision = decide_reassignments(
-            self._state, reassignments, allow_replication_factor_change=allow_replication_factor_change
+            self._state,
+            reassignments,
+            allow_replication_factor_change=allow_replication_factor_change,
+            is_closed=self.settings.values.is_closed,
         )
         if decision.records and self.is_read_only:
             raise refuse_change()

@@ -13,7 +13,7 @@ from ottla.broker.metadata.create_topics import MAX_PARTITIONS_PER_REQUEST
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.partition_records import partition_record
-from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
+from ottla.broker.metadata.placement import Candidates, check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import MetadataRecord
 from ottla.errors import (
     InvalidPartitions,
@@ -38,21 +38,23 @@ CreatePartitionsAnswer = Mapping[str, KafkaError | None]
 
 
 def decide_create_partitions(
-    view: MetadataView, topics: Sequence[GrownTopic], *, directory_id: bytes
+    view: MetadataView, topics: Sequence[GrownTopic], *, directory_id: bytes, is_closed: bool = False
 ) -> Decision[CreatePartitionsAnswer]:
     """Decide a whole request. The answer has None where a topic grows.
 
+    `is_closed` when none of this broker's log directories takes new partitions.
     Raises `PolicyViolation` when it asks for too many partitions at once.
     """
     _check_total_partitions(view, topics)
     counts = Counter(topic.name for topic in topics)
+    candidates = Candidates.of(view, is_closed=is_closed)
     answer: dict[str, KafkaError | None] = {}
     records: list[MetadataRecord] = []
     for topic in topics:
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequest(f"The request names the topic {topic.name} more than once.")
-            records += _grow(view, topic, directory_id)
+            records += _grow(view, topic, candidates, directory_id)
         except KafkaError as error:
             answer[topic.name] = error
         else:
@@ -69,7 +71,7 @@ def _check_total_partitions(view: MetadataView, topics: Sequence[GrownTopic]) ->
         raise PolicyViolation("Excessively large number of additional partitions per request.")
 
 
-def _grow(view: MetadataView, request: GrownTopic, directory_id: bytes) -> list[MetadataRecord]:
+def _grow(view: MetadataView, request: GrownTopic, candidates: Candidates, directory_id: bytes) -> list[MetadataRecord]:
     topic = view.topic(request.name)
     if topic is None:
         raise UnknownTopicOrPartition
@@ -82,21 +84,20 @@ def _grow(view: MetadataView, request: GrownTopic, directory_id: bytes) -> list[
         raise InvalidPartitions(f"Topic already has {first} partition(s).")
     return [
         partition_record(topic.topic_id, new_partition(first + number, brokers, directory_id))
-        for number, brokers in enumerate(_assignments(view, topic, request))
+        for number, brokers in enumerate(_assignments(topic, request, candidates))
     ]
 
 
-def _assignments(view: MetadataView, topic: TopicImage, request: GrownTopic) -> Sequence[Sequence[int]]:
-    live = {broker.node_id for broker in view.brokers() if not broker.is_fenced}
+def _assignments(topic: TopicImage, request: GrownTopic, candidates: Candidates) -> Sequence[Sequence[int]]:
     added = request.count - len(topic.partitions)
     replication_factor = len(topic.partitions[0].replicas)
     if request.assignments is None:
-        return [place_replicas(min(replication_factor, len(live)), live)] * added
+        return [place_replicas(min(replication_factor, len(candidates.live)), candidates)] * added
     if len(request.assignments) != added:
         raise InvalidReplicaAssignment(
             f"Attempted to add {added} additional partition(s), but only {len(request.assignments)} assignment(s) were "
             "specified."
         )
     for brokers in request.assignments:
-        check_assignment(brokers, live, replication_factor)
+        check_assignment(brokers, candidates, replication_factor)
     return request.assignments

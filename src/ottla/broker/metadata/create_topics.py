@@ -16,7 +16,7 @@ from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from ottla.broker.metadata.image import MetadataView
 from ottla.broker.metadata.partition_records import partition_record
-from ottla.broker.metadata.placement import check_assignment, new_partition, place_replicas
+from ottla.broker.metadata.placement import Candidates, check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, TopicRecord
 from ottla.broker.metadata.topic_names import check_topic_name
 from ottla.config.alter import ResourceType
@@ -68,6 +68,8 @@ class TopicPlacement:
     num_partitions: int
     replication_factor: int
     directory_id: bytes
+    is_closed: bool = False
+    """True when none of this broker's log directories takes new partitions."""
 
 
 CreateTopicsAnswer = Mapping[str, CreatedTopic | KafkaError]
@@ -159,20 +161,21 @@ def _new_configs(topic: NewTopic, check_configs: Callable[[Mapping[str, str]], N
 
 
 def _assignments(view: MetadataView, topic: NewTopic, placement: TopicPlacement) -> list[Sequence[int]]:
-    live = {broker.node_id for broker in view.brokers() if not broker.is_fenced}
+    candidates = Candidates.of(view, is_closed=placement.is_closed)
     if topic.assignments:
-        return _manual_assignments(topic, live)
+        return _manual_assignments(topic, candidates)
     if topic.replication_factor != USE_DEFAULT and topic.replication_factor < 1:
         raise InvalidReplicationFactor("The replication factor must be at least 1, or -1 for the broker's default.")
     if topic.num_partitions != USE_DEFAULT and topic.num_partitions < 1:
         raise InvalidPartitions("The number of partitions must be at least 1, or -1 for the broker's default.")
     uses_default_factor = topic.replication_factor == USE_DEFAULT
     uses_default_count = topic.num_partitions == USE_DEFAULT
-    replicas = place_replicas(placement.replication_factor if uses_default_factor else topic.replication_factor, live)
+    replication_factor = placement.replication_factor if uses_default_factor else topic.replication_factor
+    replicas = place_replicas(replication_factor, candidates)
     return [replicas] * (placement.num_partitions if uses_default_count else topic.num_partitions)
 
 
-def _manual_assignments(topic: NewTopic, live: set[int]) -> list[Sequence[int]]:
+def _manual_assignments(topic: NewTopic, candidates: Candidates) -> list[Sequence[int]]:
     if topic.replication_factor != USE_DEFAULT:
         raise InvalidRequest("A manual assignment and a replication factor cannot be given together.")
     if topic.num_partitions != USE_DEFAULT:
@@ -182,7 +185,7 @@ def _manual_assignments(topic: NewTopic, live: set[int]) -> list[Sequence[int]]:
     for partition, brokers in topic.assignments:
         if partition in assigned:
             raise InvalidReplicaAssignment(f"The assignment names partition {partition} twice.")
-        check_assignment(brokers, live, replication_factor)
+        check_assignment(brokers, candidates, replication_factor)
         replication_factor = len(brokers)
         assigned[partition] = brokers
     if sorted(assigned) != list(range(len(assigned))):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.image import MetadataView, PartitionImage
-from ottla.broker.metadata.placement import check_assignment
+from ottla.broker.metadata.placement import Candidates, check_assignment
 from ottla.broker.metadata.records import MetadataRecord, PartitionChangeRecord
 from ottla.errors import (
     InvalidReplicaAssignment,
@@ -36,10 +36,17 @@ ReassignmentAnswer = Sequence[KafkaError | None]
 
 
 def decide_reassignments(
-    view: MetadataView, reassignments: Sequence[Reassignment], *, allow_replication_factor_change: bool
+    view: MetadataView,
+    reassignments: Sequence[Reassignment],
+    *,
+    allow_replication_factor_change: bool,
+    is_closed: bool = False,
 ) -> Decision[ReassignmentAnswer]:
-    """Decide a whole request. The answer has one entry for each reassignment, in their order: None where it is done."""
-    live = {broker.node_id for broker in view.brokers() if not broker.is_fenced}
+    """Decide a whole request. The answer has one entry for each reassignment, in their order: None where it is done.
+
+    `is_closed` when none of this broker's log directories takes new partitions.
+    """
+    candidates = Candidates.of(view, is_closed=is_closed)
     answer: list[KafkaError | None] = []
     records: list[MetadataRecord] = []
     for asked in reassignments:
@@ -48,7 +55,7 @@ def decide_reassignments(
             if asked.replicas is None:
                 target = _replicas_before(partition)
             else:
-                check_assignment(asked.replicas, live, None)
+                check_assignment(asked.replicas, candidates, None)
                 target = asked.replicas
             if not allow_replication_factor_change and len(target) != len(partition.replicas):
                 raise InvalidReplicationFactor("The request does not allow another number of replicas.")

@@ -1,7 +1,7 @@
 """DescribeLogDirs v1 to v5: log directories, their volumes, and how large each partition's log is (KIP-113, KIP-827).
 
 Partitions that are not here are left out. One that moves to another directory is there too, as a future replica, with
-what it lacks. No directory is closed to new partitions.
+what it lacks. From v5 on a directory tells whether it takes new partitions (KIP-1066).
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def _result(
     directory: LogDirectoryFacts, wanted: set[TopicPartition] | None, administration: Administration
 ) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(
-        log_dir=directory.path, total_bytes=directory.total_bytes, usable_bytes=directory.usable_bytes
+        log_dir=directory.path,
+        total_bytes=directory.total_bytes,
+        usable_bytes=directory.usable_bytes,
+        is_cordoned=directory.is_cordoned,
     )
     topics: dict[str, DescribeLogDirsTopic] = {}
     for partition in sorted(directory.partitions):
