@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.config.log_config import LogConfig
+from ottla.errors import KafkaStorageError
 from ottla.storage.files import LocalFileSystem
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.open_files import OpenFiles
@@ -143,3 +144,25 @@ def test_an_index_is_made_anew_of_a_log_whose_offsets_go_back(tmp_path: Path) ->
     found = log.segments[0].locate(5)
     assert found is not None
     assert found.base_offset == 5
+
+
+@pytest.mark.parametrize("damage", ["a stray file", "its end is missing", "a bit turned"])
+def test_a_damaged_segment_does_not_take_the_place_of_good_ones(tmp_path: Path, damage: str) -> None:
+    """What a swap replaces is removed, and nobody could tell any more what was there."""
+    write_log(tmp_path, LogConfig(), 6)
+    log = tmp_path / f"{0:020d}.log"
+    data = bytearray(log.read_bytes())
+    if damage == "a bit turned":
+        data[-1] ^= 1
+    swap = Path(f"{log}.swap")
+    swap.write_bytes(
+        {"a stray file": b"half of somet", "its end is missing": bytes(data[:-1])}.get(damage, bytes(data))
+    )
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    with pytest.raises(KafkaStorageError, match="log.swap is damaged at byte"):
+        open_log(tmp_path)
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    swap.unlink()
+    assert open_log(tmp_path).log_end_offset == 6

@@ -16,7 +16,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from ottla.storage.files import File, FileSystem
+from ottla.errors import KafkaError, KafkaStorageError
+from ottla.records.batch import CURRENT_MAGIC, RecordBatch
+from ottla.records.legacy import LegacyBatch
+from ottla.storage.files import FileSystem
 from ottla.storage.segment import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -89,11 +92,11 @@ def finish_swaps(filesystem: FileSystem, directory: str) -> set[str]:
     """
     names = set(filesystem.list(directory))
     swaps = _offsets(names, LOG_SUFFIX + SWAP_SUFFIX)
+    ends = [_end_of_swap(filesystem, directory, base_offset) for base_offset in swaps]  # before anything is removed
     for name in [name for name in names if name.endswith(_UNFINISHED_SUFFIXES)]:
         filesystem.remove(f"{directory}/{name}")
         names.remove(name)
-    for base_offset in swaps:
-        end = _end_of_swap(filesystem, directory, base_offset)
+    for base_offset, end in zip(swaps, ends, strict=True):
         replaced = [base for base in _offsets(names, LOG_SUFFIX) if base_offset <= base < max(end, base_offset + 1)]
         _log.warning("%s: the swap of segment %d is completed", directory, base_offset)
         for path in put_originals_aside(filesystem, directory, replaced, base_offset):
@@ -115,15 +118,27 @@ def _offsets(names: set[str], suffix: str) -> list[int]:
 
 
 def _end_of_swap(filesystem: FileSystem, directory: str, base_offset: int) -> int:
-    """Return one past the last offset of a segment that waits for its name."""
-    file = filesystem.open(f"{directory}/{format_offset(base_offset)}{LOG_SUFFIX}{SWAP_SUFFIX}")
+    """Return one past the last offset of a segment that waits for its name.
+
+    Raises `KafkaStorageError` where it is not whole: it was synced before it got this name, so that a disk went wrong.
+    """
+    path = f"{directory}/{format_offset(base_offset)}{LOG_SUFFIX}{SWAP_SUFFIX}"
+    file = filesystem.open(path)
+    end, whole_bytes, size_bytes = base_offset, 0, file.size()
     try:
-        return _find_end(file, base_offset)
+        for span in walk_batches(file, 0, size_bytes):
+            data = file.pread(span.size_bytes, span.position)
+            batch = RecordBatch(data) if span.magic >= CURRENT_MAGIC else LegacyBatch(data)
+            if not batch.is_crc_valid():
+                break
+            end, whole_bytes = span.last_offset + 1, span.position + span.size_bytes
+    except KafkaError:  # none can begin there
+        pass
     finally:
         file.close()
-
-
-def _find_end(file: File, end: int) -> int:
-    for span in walk_batches(file, 0, file.size()):
-        end = span.last_offset + 1
+    if whole_bytes != size_bytes:
+        raise KafkaStorageError(
+            f"{path} is damaged at byte {whole_bytes}; remove it if the segments from {base_offset} on that it was to "
+            "replace are there"
+        )
     return end
