@@ -160,7 +160,7 @@ def test_a_damaged_segment_does_not_take_the_place_of_good_ones(tmp_path: Path, 
     )
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    with pytest.raises(KafkaStorageError, match="log.swap is damaged at byte"):
+    with pytest.raises(KafkaStorageError, match=r"log\.swap is damaged at byte"):
         open_log(tmp_path)
 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
