@@ -227,7 +227,10 @@ class ClosedPipe:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OTTLA_BOOTSTRAP": self._address},
         ) as process:
             os.close(writing)
-            _, err = process.communicate(timeout=20)
+            try:
+                _, err = process.communicate(timeout=40)
+            finally:
+                process.kill()
         return process.returncode, err
 
 

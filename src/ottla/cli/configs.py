@@ -10,7 +10,7 @@ import click
 from ottla.cli.options import bootstrap_option, cluster_settings, examples, json_option, parse_settings
 from ottla.cli.output import DONE, Refused, describe_error, print_json, print_table, report_changes, run
 from ottla.client.admin import Admin
-from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource
+from ottla.client.configs import ConfigEntry, ConfigResource, ConfigSource, ResourceType
 from ottla.errors import KafkaError
 
 ALL_BROKERS: Final = "default"
@@ -35,6 +35,12 @@ def configs() -> None:
     A resource is `topic NAME`, `group NAME`, `broker NODE_ID`, or `broker default` for what holds for all brokers; and
     `logger NODE_ID` for how much a broker's loggers say.
     """
+
+
+def told(resource: ConfigResource) -> str:
+    """Name a resource as a person does."""
+    kind = "logger" if resource.type is ResourceType.BROKER_LOGGER else resource.type.name.lower()
+    return f"{kind} {resource.name or ALL_BROKERS}"
 
 
 def resource_of(kind: str, name: str) -> ConfigResource:
@@ -160,8 +166,7 @@ def _alter(bootstrap: str, resource: ConfigResource, changes: Mapping[str, str |
         async with Admin(bootstrap, cluster=cluster_settings()) as admin:
             await check_are_set(admin, resource, [key for key, value in changes.items() if value is None])
             results = await admin.alter_configs({resource: changes})
-        told = {f"{row.type.name.lower()} {row.name or ALL_BROKERS}": result for row, result in results.items()}
-        return report_changes(told, "altered", as_json=as_json)
+        return report_changes({told(row): result for row, result in results.items()}, "altered", as_json=as_json)
 
     run(work())
 
@@ -172,9 +177,9 @@ async def describe(
     """Return settings by name. Raises `Refused` with what the cluster answered, or that it did not."""
     answer = (await admin.describe_configs([resource], keys)).get(resource)
     if answer is None:
-        raise Refused(f"the cluster says nothing about {resource.type.name.lower()} {resource.name}")
+        raise Refused(f"the cluster says nothing about {told(resource)}")
     if isinstance(answer, KafkaError):
-        raise Refused(f"{resource.type.name.lower()} {resource.name}: {describe_error(answer)}")
+        raise Refused(f"{told(resource)}: {describe_error(answer)}")
     return answer
 
 
@@ -185,7 +190,7 @@ async def check_are_set(admin: Admin, resource: ConfigResource, keys: Sequence[s
     entries = await describe(admin, resource)
     for key in keys:
         if key not in entries or not any(synonym[2] in _OWN_SOURCES for synonym in _with_fallbacks(entries[key])):
-            raise Refused(f"{resource.type.name.lower()} {resource.name} has no setting {key} of its own")
+            raise Refused(f"{told(resource)} has no setting {key} of its own")
 
 
 def _with_fallbacks(entry: ConfigEntry) -> Sequence[tuple[str, str | None, ConfigSource]]:
