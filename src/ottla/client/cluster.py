@@ -3,7 +3,7 @@
 Keeps what Metadata answered and refreshes it when asked to or when it grows old; finds the way in through the bootstrap
 addresses, and again through them when no known broker can be reached any more (KIP-899), when a broker asks for it, or
 when no broker has answered for long (KIP-1102). A node id that turns up at another address gets a new connection.
-Pauses between attempts at the same address grow. What is worth another attempt is decided by the callers with `retry`.
+`dialer` keeps the pauses between attempts at the same address; what is worth another one, callers decide with `retry`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ottla.client.connection import Connection, ConnectionSettings, format_address, open_connection
+from ottla.client.connection import Connection, ConnectionSettings, format_address
+from ottla.client.dialer import Dialer
 from ottla.client.errors import ClusterUnreachable, ConnectionLost
 from ottla.client.retry import Backoff, Reaction, reaction_to
 from ottla.client.topology import BrokerAddress, TopicInfo, newest_epochs, parse_bootstrap, topic_info
@@ -74,13 +75,14 @@ class Cluster:
         self._connections: dict[tuple[int, str], Connection] = {}
         self._entry: Connection | None = None
         self._opening: dict[tuple[int, str], asyncio.Task[Connection]] = {}
-        self._failures: dict[str, int] = {}
-        self._retry_at: dict[str, float] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
         self._asking_since: float | None = None
         self._retry_backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
-        self._reconnect_backoff = Backoff(self.settings.reconnect_backoff_ms, self.settings.reconnect_backoff_max_ms)
+        self._dialer = Dialer(
+            self.settings.connection,
+            Backoff(self.settings.reconnect_backoff_ms, self.settings.reconnect_backoff_max_ms),
+        )
         self._is_closed = False
 
     # ---- life
@@ -134,7 +136,7 @@ class Cluster:
         broker = self.brokers.get(key[0])
         if broker is None:
             raise LeaderNotAvailable(f"broker {key[0]} is not in the cluster's metadata")
-        connection = await self._connect(broker.host, broker.port)
+        connection = await self._dialer.connect(broker.host, broker.port)
         now_at = self.brokers.get(key[0])
         if now_at is None or (now_at.host, now_at.port) != (broker.host, broker.port):
             connection.abandon()
@@ -151,23 +153,6 @@ class Cluster:
     def _forget(self, key: tuple[int, str], lost: Connection) -> None:
         if self._connections.get(key) is lost:
             del self._connections[key]
-
-    async def _connect(self, host: str, port: int) -> Connection:
-        """Connect to an address, no sooner than its last failures allow."""
-        address = format_address(host, port)
-        loop = asyncio.get_running_loop()
-        wait = self._retry_at.get(address, 0.0) - loop.time()
-        if wait > 0:
-            await asyncio.sleep(wait)
-        try:
-            connection = await open_connection(host, port, self.settings.connection)
-        except ConnectionLost:
-            failures = self._failures[address] = self._failures.get(address, 0) + 1
-            self._retry_at[address] = loop.time() + self._reconnect_backoff.delay_seconds(failures, random.random)
-            raise
-        self._failures.pop(address, None)
-        self._retry_at.pop(address, None)
-        return connection
 
     async def any_connection(self) -> Connection:
         """Return a connection to whichever broker can be had, an open and idle one first.
@@ -204,7 +189,7 @@ class Cluster:
         """Come in through a bootstrap address. The connection serves until brokers have their own."""
         for host, port in self._bootstrap:
             try:
-                self._entry = await self._connect(host, port)
+                self._entry = await self._dialer.connect(host, port)
             except ConnectionLost as error:
                 failures[error.address] = error.reason
             except KafkaError as error:
