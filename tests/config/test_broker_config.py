@@ -52,9 +52,7 @@ def test_kafkas_own_kraft_file_starts_without_its_controller_listener() -> None:
     )
     assert kraft.listeners == (Listener("PLAINTEXT", "", 9092, "PLAINTEXT"),)
     assert kraft.advertised_listeners == (Listener("PLAINTEXT", "localhost", 9092, "PLAINTEXT"),)
-    assert kraft.warnings == [
-        "without effect here: controller.quorum.bootstrap.servers, inter.broker.listener.name, num.network.threads"
-    ]
+    assert kraft.warnings == ["without effect here: controller.quorum.bootstrap.servers, num.network.threads"]
 
 
 def test_addresses_of_the_sixth_version_and_free_ports_are_taken() -> None:

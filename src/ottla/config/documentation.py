@@ -27,6 +27,14 @@ NO_EARLY_START: Final = "No effect: there is nothing to start earlier for."
 OWN_CLEANER_BUFFERS: Final = "No effect: the cleaner's memory follows from `log.cleaner.dedupe.buffer.size`."
 NO_AVERAGES: Final = "No effect: averages are left to whoever reads the metrics."
 OWN_READS: Final = "No effect: logs are read in pieces that fit."
+NO_QUOTAS: Final = "No effect: quotas are kept and described, and not enforced yet."
+NO_TRANSACTIONS: Final = "No effect: transactions are not served yet."
+NO_SHARE_GROUPS: Final = "No effect: share groups are not served."
+NO_STREAMS_GROUPS: Final = "No effect: streams groups are not served."
+NO_CLIENT_METRICS: Final = "No effect: clients are asked for no metrics."
+NO_DELAY: Final = "No effect: they are removed at once."
+NO_TURN_OF_THEIR_OWN: Final = "No effect: they are written with the recovery points."
+NOTHING_UNSTABLE: Final = "No effect: there are none here."
 
 
 def sentence(scope: Scope, name: str) -> str | None:
@@ -139,8 +147,8 @@ BROKER: Final[Mapping[str, str]] = {
         "Milliseconds before a request in the quorum is tried again. " + OWN_CONTROLLER
     ),
     "controller.quorum.voters": "The quorum's voters as id@host:port. " + OWN_CONTROLLER,
-    "controller.quota.window.num": "Samples kept for the quota on creating and deleting partitions.",
-    "controller.quota.window.size.seconds": "Seconds that one sample of that quota spans.",
+    "controller.quota.window.num": "Samples kept for the quota on creating and deleting partitions. " + NO_QUOTAS,
+    "controller.quota.window.size.seconds": "Seconds that one sample of that quota spans. " + NO_QUOTAS,
     "controller.socket.timeout.ms": "Milliseconds that a request to the controller may take. " + OWN_CONTROLLER,
     "cordoned.log.dirs": "Data directories that get no new partitions.",
     "create.topic.policy.class.name": (
@@ -209,7 +217,9 @@ BROKER: Final[Mapping[str, str]] = {
     "group.coordinator.cached.buffer.max.bytes": (
         "Bytes, at most, of a buffer that the group coordinator keeps between writes. " + OWN_BUFFERS
     ),
-    "group.coordinator.rebalance.protocols": "Group protocols that are served.",
+    "group.coordinator.rebalance.protocols": (
+        "Group protocols that are served: `classic` always, `consumer` where it stands here, and no others."
+    ),
     "group.coordinator.threads": "Threads of the group coordinator. " + ONE_LOOP,
     "group.initial.rebalance.delay.ms": (
         "Milliseconds that a new classic group waits for more members before its first rebalance."
@@ -217,10 +227,11 @@ BROKER: Final[Mapping[str, str]] = {
     "group.max.session.timeout.ms": "Longest session timeout, in milliseconds, that a classic member may ask for.",
     "group.max.size": "Members, at most, of one classic group.",
     "group.min.session.timeout.ms": "Shortest session timeout, in milliseconds, that a classic member may ask for.",
-    "group.share.assignors": "Assignors of share groups; the first is used.",
+    "group.share.assignors": "Assignors of share groups; the first is used. " + NO_SHARE_GROUPS,
     "group.share.dlq.manager.class.name": "Java class that writes dead letters of share groups. " + NO_JAVA,
     "group.share.initialize.retry.interval.ms": (
-        "Milliseconds before the state of a share group's partition is initialised again after a failure."
+        "Milliseconds before the state of a share group's partition is initialised again after a failure. "
+        + NO_SHARE_GROUPS
     ),
     "group.share.max.assignment.interval.ms": (
         "Longest assignment interval, in milliseconds, that a share group may set."
@@ -230,8 +241,8 @@ BROKER: Final[Mapping[str, str]] = {
     "group.share.max.partition.max.record.locks": "Largest number of locked records that a share group may set.",
     "group.share.max.record.lock.duration.ms": "Longest lock, in milliseconds, that a share group may set.",
     "group.share.max.session.timeout.ms": "Longest session timeout, in milliseconds, that a share group may set.",
-    "group.share.max.share.sessions": "Share sessions, at most, that the broker keeps.",
-    "group.share.max.size": "Members, at most, of one share group.",
+    "group.share.max.share.sessions": "Share sessions, at most, that the broker keeps. " + NO_SHARE_GROUPS,
+    "group.share.max.size": "Members, at most, of one share group. " + NO_SHARE_GROUPS,
     "group.share.min.assignment.interval.ms": (
         "Shortest assignment interval, in milliseconds, that a share group may set."
     ),
@@ -243,7 +254,7 @@ BROKER: Final[Mapping[str, str]] = {
     "group.share.min.record.lock.duration.ms": "Shortest lock, in milliseconds, that a share group may set.",
     "group.share.min.session.timeout.ms": "Shortest session timeout, in milliseconds, that a share group may set.",
     "group.share.persister.class.name": "Java class that keeps the state of share groups. " + NO_JAVA,
-    "group.streams.assignors": "Assignors that streams groups may choose from; the first is the default.",
+    "group.streams.assignors": "Assignors that a streams group may name.",
     "group.streams.max.assignment.interval.ms": (
         "Longest assignment interval, in milliseconds, that a streams group may set."
     ),
@@ -251,7 +262,7 @@ BROKER: Final[Mapping[str, str]] = {
         "Longest heartbeat interval, in milliseconds, that a streams group may set."
     ),
     "group.streams.max.session.timeout.ms": "Longest session timeout, in milliseconds, that a streams group may set.",
-    "group.streams.max.size": "Members, at most, of one streams group.",
+    "group.streams.max.size": "Members, at most, of one streams group. " + NO_STREAMS_GROUPS,
     "group.streams.max.standby.replicas": "Standby copies of each task, at most, that a streams group may set.",
     "group.streams.max.warmup.replicas": "Warming tasks, at most, that a streams group may set.",
     "group.streams.min.assignment.interval.ms": (
@@ -268,15 +279,18 @@ BROKER: Final[Mapping[str, str]] = {
     "initial.broker.registration.timeout.ms": (
         "Milliseconds that the first registration with the controller may take. " + OWN_CONTROLLER
     ),
-    "inter.broker.listener.name": "Listener that brokers use among themselves. " + ONE_REPLICA,
+    "inter.broker.listener.name": (
+        "Listener that brokers use among themselves. Where `max.connections` is reached, it is the one that room is "
+        "made for: the connection elsewhere that was silent for longest goes."
+    ),
     "internal.metadata.delete.delay.millis": (
-        "Milliseconds between the end of a file of the metadata log and its removal from the disk."
+        "Milliseconds between the end of a file of the metadata log and its removal from the disk. " + NO_DELAY
     ),
     "internal.metadata.log.segment.bytes": (
         "Segment size of the metadata log, in bytes, that tests may set below the least of "
         "`metadata.log.segment.bytes`."
     ),
-    "internal.metadata.max.batch.size.in.bytes": "Bytes, at most, of one batch of the metadata log.",
+    "internal.metadata.max.batch.size.in.bytes": "Bytes, at most, of one batch of the metadata log. " + OWN_BUFFERS,
     "kafka.metrics.polling.interval.secs": "Seconds between two readings of old-style metrics reporters. " + NO_JAVA,
     "kafka.metrics.reporters": "Java classes of old-style metrics reporters. " + NO_JAVA,
     "leader.imbalance.check.interval.seconds": (
@@ -313,7 +327,9 @@ BROKER: Final[Mapping[str, str]] = {
         "start read again."
     ),
     "log.flush.scheduler.interval.ms": "Default of `log.flush.interval.ms`, in milliseconds.",
-    "log.flush.start.offset.checkpoint.interval.ms": "Milliseconds between two writes of the log start offsets.",
+    "log.flush.start.offset.checkpoint.interval.ms": (
+        "Milliseconds between two writes of the log start offsets. " + NO_TURN_OF_THEIR_OWN
+    ),
     "log.initial.task.delay.ms": "Milliseconds after the start before housekeeping begins.",
     "log.retention.check.interval.ms": "Milliseconds between two looks for segments to delete.",
     "log.retention.hours": (
@@ -371,11 +387,13 @@ BROKER: Final[Mapping[str, str]] = {
     "num.io.threads": "Threads that handle requests. " + ONE_LOOP,
     "num.network.threads": "Threads that read and write sockets. " + ONE_LOOP,
     "num.partitions": "Partitions of topics that are created by themselves or without a number.",
-    "num.recovery.threads.per.data.dir": "Threads per data directory that recover logs at the start. " + ONE_LOOP,
+    "num.recovery.threads.per.data.dir": (
+        "Threads per data directory that check logs at the start, where they were not left cleanly."
+    ),
     "num.replica.alter.log.dirs.threads": "Threads that move replicas between data directories. " + ONE_REPLICA,
     "num.replica.fetchers": "Threads that copy from each other broker. " + ONE_REPLICA,
     "offset.metadata.max.bytes": "Bytes, at most, of the text that a client stores with a committed offset.",
-    "offsets.commit.timeout.ms": "Milliseconds that storing committed offsets may take.",
+    "offsets.commit.timeout.ms": "Milliseconds that storing committed offsets may take. " + ONE_REPLICA,
     "offsets.load.buffer.size": "Bytes read at a time when the group coordinator loads. " + OWN_READS,
     "offsets.retention.check.interval.ms": "Milliseconds between two looks for committed offsets that have expired.",
     "offsets.retention.minutes": "Minutes that committed offsets are kept once their group is empty.",
@@ -403,8 +421,8 @@ BROKER: Final[Mapping[str, str]] = {
     ),
     "queued.max.request.bytes": "Bytes of requests that may wait for a handler; -1 is no limit. " + OWN_BUFFERS,
     "queued.max.requests": "Requests that may wait for a handler before sockets are no longer read. " + OWN_BUFFERS,
-    "quota.window.num": "Samples kept for client quotas.",
-    "quota.window.size.seconds": "Seconds that one sample of a client quota spans.",
+    "quota.window.num": "Samples over which the rate of new connections is taken (`max.connection.creation.rate`).",
+    "quota.window.size.seconds": "Seconds that one sample of that rate spans.",
     "remote.fetch.max.wait.ms": "Milliseconds that a fetch from tiered storage may take. " + NO_TIERS,
     "remote.list.offsets.request.timeout.ms": (
         "Milliseconds that a search for offsets in tiered storage may take. " + NO_TIERS
@@ -459,7 +477,8 @@ BROKER: Final[Mapping[str, str]] = {
     "replica.fetch.response.max.bytes": "Bytes, at most, of an answer to a follower. " + ONE_REPLICA,
     "replica.fetch.wait.max.ms": "Milliseconds, at most, that a follower's fetch waits. " + ONE_REPLICA,
     "replica.high.watermark.checkpoint.interval.ms": (
-        "Milliseconds between two writes of the high watermarks to `replication-offset-checkpoint`."
+        "Milliseconds between two writes of the high watermarks to `replication-offset-checkpoint`. "
+        + NO_TURN_OF_THEIR_OWN
     ),
     "replica.lag.time.max.ms": (
         "Milliseconds behind the leader after which a follower is no longer in sync. " + ONE_REPLICA
@@ -537,7 +556,9 @@ BROKER: Final[Mapping[str, str]] = {
     "sasl.oauthbearer.token.endpoint.url": "Address where tokens are fetched. " + NO_SECURITY,
     "sasl.server.callback.handler.class": "Java class that answers SASL questions on the broker's side. " + NO_SECURITY,
     "sasl.server.max.receive.size": "Bytes, at most, of one SASL message. " + NO_SECURITY,
-    "security.inter.broker.protocol": "Security protocol among brokers. " + ONE_REPLICA,
+    "security.inter.broker.protocol": (
+        "Security protocol among brokers. Names their listener where `inter.broker.listener.name` does not."
+    ),
     "security.providers": "Java classes of security providers. " + NO_SECURITY,
     "server.max.startup.time.ms": "Milliseconds that the start may take. " + OWN_BUFFERS,
     "share.coordinator.append.linger.ms": (
@@ -547,14 +568,15 @@ BROKER: Final[Mapping[str, str]] = {
         "Bytes, at most, of a buffer that the share coordinator keeps between writes. " + OWN_BUFFERS
     ),
     "share.coordinator.cold.partition.snapshot.interval.ms": (
-        "Milliseconds between two snapshots of share partitions that do not change."
+        "Milliseconds between two snapshots of share partitions that do not change. " + NO_SHARE_GROUPS
     ),
     "share.coordinator.load.buffer.size": "Bytes read at a time when the share coordinator loads. " + OWN_READS,
     "share.coordinator.snapshot.update.records.per.snapshot": (
-        "Changes of a share partition's state between two of its snapshots."
+        "Changes of a share partition's state between two of its snapshots. " + NO_SHARE_GROUPS
     ),
     "share.coordinator.state.topic.compression.codec": (
-        "Codec number in which `__share_group_state` is written: 0 is none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."
+        "Codec number in which `__share_group_state` is written: 0 is none, 1 gzip, 2 snappy, 3 lz4, 4 zstd. "
+        + NO_SHARE_GROUPS
     ),
     "share.coordinator.state.topic.min.isr": (
         "Least in-sync replicas of `__share_group_state`. Ottla's default is 1, since it has one broker."
@@ -563,14 +585,16 @@ BROKER: Final[Mapping[str, str]] = {
         "Partitions of `__share_group_state` when it is created; must not change afterwards."
     ),
     "share.coordinator.state.topic.prune.interval.ms": (
-        "Milliseconds between two deletions of records of `__share_group_state` that nobody needs."
+        "Milliseconds between two deletions of records of `__share_group_state` that nobody needs. " + NO_SHARE_GROUPS
     ),
     "share.coordinator.state.topic.replication.factor": (
         "Replicas of `__share_group_state` when it is created. Ottla's default is 1, since it has one broker."
     ),
     "share.coordinator.state.topic.segment.bytes": "Segment size of `__share_group_state` in bytes.",
     "share.coordinator.threads": "Threads of the share coordinator. " + ONE_LOOP,
-    "share.coordinator.write.timeout.ms": "Milliseconds that a write of the share coordinator may take.",
+    "share.coordinator.write.timeout.ms": (
+        "Milliseconds that a write of the share coordinator may take. " + NO_SHARE_GROUPS
+    ),
     "share.fetch.purgatory.purge.interval.requests": (
         "Waiting share fetches after which finished ones are cleared away. " + NO_PURGE
     ),
@@ -580,10 +604,17 @@ BROKER: Final[Mapping[str, str]] = {
     "socket.connection.setup.timeout.ms": (
         "Milliseconds that a first attempt to connect to another broker may take. " + ONE_REPLICA
     ),
-    "socket.listen.backlog.size": "Connections that may wait to be accepted.",
-    "socket.receive.buffer.bytes": "Receive buffer of a client's socket in bytes; -1 leaves it to the system.",
+    "socket.listen.backlog.size": (
+        "Connections to each listener that may wait to be accepted, 1024 where this is not set, and then for room by "
+        "`max.connections` or `max.connection.creation.rate`; more are refused."
+    ),
+    "socket.receive.buffer.bytes": (
+        "Receive buffer of a client's socket in bytes; where it is -1 or not set, the system sizes it."
+    ),
     "socket.request.max.bytes": "Bytes, at most, of one request; a larger one closes the connection.",
-    "socket.send.buffer.bytes": "Send buffer of a client's socket in bytes; -1 leaves it to the system.",
+    "socket.send.buffer.bytes": (
+        "Send buffer of a client's socket in bytes; where it is -1 or not set, the system sizes it."
+    ),
     "ssl.allow.dn.changes": "Whether a new certificate may have another distinguished name. " + NO_SECURITY,
     "ssl.allow.san.changes": "Whether a new certificate may lack alternative names of the old one. " + NO_SECURITY,
     "ssl.cipher.suites": "Cipher suites that are allowed; an empty list leaves it to the library. " + NO_SECURITY,
@@ -613,14 +644,14 @@ BROKER: Final[Mapping[str, str]] = {
     "ssl.truststore.type": "Form of the trust store. " + NO_SECURITY,
     "telemetry.max.bytes": "Bytes, at most, of metrics that a client pushes at once.",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
-        "Milliseconds between two looks for transactions that have timed out and are to be aborted."
+        "Milliseconds between two looks for transactions that have timed out and are to be aborted. " + NO_TRANSACTIONS
     ),
     "transaction.max.timeout.ms": "Longest transaction timeout, in milliseconds, that a producer may ask for.",
     "transaction.partition.verification.enable": (
-        "Whether a partition asks the coordinator if a transaction really includes it."
+        "Whether a partition asks the coordinator if a transaction really includes it. " + NO_TRANSACTIONS
     ),
     "transaction.remove.expired.transaction.cleanup.interval.ms": (
-        "Milliseconds between two looks for transactional ids that have expired."
+        "Milliseconds between two looks for transactional ids that have expired. " + NO_TRANSACTIONS
     ),
     "transaction.state.log.load.buffer.size": (
         "Bytes read at a time when the transaction coordinator loads. " + OWN_READS
@@ -635,13 +666,19 @@ BROKER: Final[Mapping[str, str]] = {
         "Replicas of `__transaction_state` when it is created. Ottla's default is 1, since it has one broker."
     ),
     "transaction.state.log.segment.bytes": "Segment size of `__transaction_state` in bytes.",
-    "transaction.two.phase.commit.enable": "Whether producers may prepare transactions that never time out.",
-    "transactional.id.expiration.ms": "Milliseconds after its last use that a transactional id is kept.",
+    "transaction.two.phase.commit.enable": (
+        "Whether producers may prepare transactions that never time out. " + NO_TRANSACTIONS
+    ),
+    "transactional.id.expiration.ms": (
+        "Milliseconds after its last use that a transactional id is kept. " + NO_TRANSACTIONS
+    ),
     "unclean.leader.election.interval.ms": (
         "Milliseconds between two looks for partitions that need an unclean election. " + ONE_REPLICA
     ),
-    "unstable.api.versions.enable": "Whether API versions are announced that Kafka still works on.",
-    "unstable.feature.versions.enable": "Whether feature levels are allowed that Kafka still works on.",
+    "unstable.api.versions.enable": "Whether API versions are announced that Kafka still works on. " + NOTHING_UNSTABLE,
+    "unstable.feature.versions.enable": (
+        "Whether feature levels are allowed that Kafka still works on. " + NOTHING_UNSTABLE
+    ),
     "ottla.flush.policy": (
         "What an acknowledgement means. `fsync`: the record is on the disk and outlives a power cut "
         "(acks=all waits for it, and no consumer reads what is not there yet). `os`: it is with the "
@@ -748,10 +785,7 @@ TOPIC: Final[Mapping[str, str]] = {
         "Share of a compacted log, from 0 to 1, that must be uncompacted before it is worth compacting."
     ),
     "min.compaction.lag.ms": "Milliseconds during which a record is safe from compaction.",
-    "min.insync.replicas": (
-        "Replicas that must have a record before acks=all is answered; with one replica more than one cannot "
-        "be asked for."
-    ),
+    "min.insync.replicas": "Replicas that must have a record before acks=all is answered. " + ONE_REPLICA,
     "preallocate": "Whether a new segment's file takes its full size on the disk at once.",
     "remote.copy.lag.bytes": (
         "Bytes that a segment waits before it is copied to tiered storage; -1 does not wait. " + NO_TIERS
@@ -797,63 +831,92 @@ GROUP: Final[Mapping[str, str]] = {
     "errors.deadletterqueue.topic.name": (
         "Topic that takes records which a share group could not process; empty for none. " + NO_DEAD_LETTERS
     ),
-    "share.assignment.interval.ms": "Milliseconds, at least, between two assignments of a share group.",
+    "share.assignment.interval.ms": (
+        "Milliseconds, at least, between two assignments of a share group. " + NO_SHARE_GROUPS
+    ),
     "share.assignor.offload.enable": (
         "Whether assignments of a share group are computed off the coordinator's thread. " + ONE_LOOP
     ),
     "share.auto.offset.reset": (
         "Where a share group begins that has no offsets: `latest`, `earliest`, or `by_duration:` and an ISO "
-        "8601 duration back from now."
+        "8601 duration back from now. " + NO_SHARE_GROUPS
     ),
-    "share.delivery.count.limit": "How often a share group gets a record before it is given up.",
-    "share.heartbeat.interval.ms": "Milliseconds between two heartbeats of a share group's member.",
+    "share.delivery.count.limit": "How often a share group gets a record before it is given up. " + NO_SHARE_GROUPS,
+    "share.heartbeat.interval.ms": "Milliseconds between two heartbeats of a share group's member. " + NO_SHARE_GROUPS,
     "share.isolation.level": (
         "Whether a share group sees records of open and aborted transactions (`read_uncommitted`) or not "
-        "(`read_committed`)."
+        "(`read_committed`). " + NO_SHARE_GROUPS
     ),
-    "share.partition.max.record.locks": "Records of one partition, at most, that are handed out and not acknowledged.",
-    "share.record.lock.duration.ms": "Milliseconds that a consumer has for a record before others may get it.",
-    "share.renew.acknowledge.enable": "Whether a consumer may ask for more time for a record.",
-    "share.session.timeout.ms": "Milliseconds without a heartbeat after which a member of a share group is expelled.",
-    "streams.acceptable.recovery.lag": "Records, at most, that a task's copy may lag behind to count as caught up.",
-    "streams.assignment.interval.ms": "Milliseconds, at least, between two assignments of a streams group.",
-    "streams.assignor.name": "Assignor that gives a streams group's tasks to its members.",
+    "share.partition.max.record.locks": (
+        "Records of one partition, at most, that are handed out and not acknowledged. " + NO_SHARE_GROUPS
+    ),
+    "share.record.lock.duration.ms": (
+        "Milliseconds that a consumer has for a record before others may get it. " + NO_SHARE_GROUPS
+    ),
+    "share.renew.acknowledge.enable": "Whether a consumer may ask for more time for a record. " + NO_SHARE_GROUPS,
+    "share.session.timeout.ms": (
+        "Milliseconds without a heartbeat after which a member of a share group is expelled. " + NO_SHARE_GROUPS
+    ),
+    "streams.acceptable.recovery.lag": (
+        "Records, at most, that a task's copy may lag behind to count as caught up. " + NO_STREAMS_GROUPS
+    ),
+    "streams.assignment.interval.ms": (
+        "Milliseconds, at least, between two assignments of a streams group. " + NO_STREAMS_GROUPS
+    ),
+    "streams.assignor.name": "Assignor that gives a streams group's tasks to its members. " + NO_STREAMS_GROUPS,
     "streams.assignor.offload.enable": (
         "Whether assignments of a streams group are computed off the coordinator's thread. " + ONE_LOOP
     ),
-    "streams.heartbeat.interval.ms": "Milliseconds between two heartbeats of a streams group's member.",
-    "streams.initial.rebalance.delay.ms": (
-        "Milliseconds that a new streams group waits for more members before its first assignment."
+    "streams.heartbeat.interval.ms": (
+        "Milliseconds between two heartbeats of a streams group's member. " + NO_STREAMS_GROUPS
     ),
-    "streams.num.standby.replicas": "Standby copies of each task of a streams group.",
-    "streams.num.warmup.replicas": "Tasks, at most, of a streams group that warm up on another member at one time.",
-    "streams.rack.aware.assignment.tags": "Client tags by which standby tasks of a streams group are spread.",
+    "streams.initial.rebalance.delay.ms": (
+        "Milliseconds that a new streams group waits for more members before its first assignment. " + NO_STREAMS_GROUPS
+    ),
+    "streams.num.standby.replicas": "Standby copies of each task of a streams group. " + NO_STREAMS_GROUPS,
+    "streams.num.warmup.replicas": (
+        "Tasks, at most, of a streams group that warm up on another member at one time. " + NO_STREAMS_GROUPS
+    ),
+    "streams.rack.aware.assignment.tags": (
+        "Client tags by which standby tasks of a streams group are spread. " + NO_STREAMS_GROUPS
+    ),
     "streams.session.timeout.ms": (
-        "Milliseconds without a heartbeat after which a member of a streams group is expelled."
+        "Milliseconds without a heartbeat after which a member of a streams group is expelled. " + NO_STREAMS_GROUPS
     ),
     "streams.task.offset.interval.ms": (
-        "Milliseconds between two reports of a streams group's member about how far its tasks are."
+        "Milliseconds between two reports of a streams group's member about how far its tasks are. " + NO_STREAMS_GROUPS
     ),
 }
 """Group settings."""
 
 CLIENT_METRICS: Final[Mapping[str, str]] = {
-    "interval.ms": "Milliseconds between two pushes of a client's metrics, from 100 to 3,600,000.",
-    "match": "Which clients a subscription means, as `client_id=expression` and the like; an empty list means all.",
-    "metrics": "Prefixes of the metrics that clients push; an empty list asks for none, `*` for all.",
+    "interval.ms": "Milliseconds between two pushes of a client's metrics, from 100 to 3,600,000. " + NO_CLIENT_METRICS,
+    "match": (
+        "Which clients a subscription means, as `client_id=expression` and the like; an empty list means "
+        "all. " + NO_CLIENT_METRICS
+    ),
+    "metrics": (
+        "Prefixes of the metrics that clients push; an empty list asks for none, `*` for all. " + NO_CLIENT_METRICS
+    ),
 }
 """Settings of client metrics subscriptions."""
 
 QUOTA: Final[Mapping[str, str]] = {
-    "consumer_byte_rate": "Bytes per second that the consumers may fetch from this broker before they are slowed down.",
+    "consumer_byte_rate": (
+        "Bytes per second that the consumers may fetch from this broker before they are slowed down. " + NO_QUOTAS
+    ),
     "controller_mutation_rate": (
-        "Partitions per second that may be created and deleted before the client is slowed down."
+        "Partitions per second that may be created and deleted before the client is slowed down. " + NO_QUOTAS
     ),
-    "producer_byte_rate": "Bytes per second that the producers may send to this broker before they are slowed down.",
+    "producer_byte_rate": (
+        "Bytes per second that the producers may send to this broker before they are slowed down. " + NO_QUOTAS
+    ),
     "request_percentage": (
-        "Share of a thread's time, in percent, that requests may take before the client is slowed down."
+        "Share of a thread's time, in percent, that requests may take before the client is slowed down. " + NO_QUOTAS
     ),
-    "connection_creation_rate": "Connections per second that an address may open before it is slowed down.",
+    "connection_creation_rate": (
+        "Connections per second that an address may open before it is slowed down. " + NO_QUOTAS
+    ),
 }
 """Quotas."""
 

@@ -25,8 +25,8 @@ SETTINGS_HEAD: Final = """\
 
 This page is made from the tables in `src/ottla/config/` by `python -m ottla.config.reference docs/reference`.
 
-Names, types, defaults and allowed values are Apache Kafka 4.4's. A setting works where the feature that it belongs to
-is served; one that does nothing here says so. Times and sizes are in the unit that the name ends in.
+Names, types, defaults and allowed values are Apache Kafka 4.4's. A setting that does nothing here says so: *No effect*,
+and why. Times and sizes are in the unit that the name ends in.
 """
 
 ERRORS_HEAD: Final = """\
