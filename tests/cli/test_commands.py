@@ -116,6 +116,26 @@ def test_json_lines_make_a_copy(ottla: Ottla) -> None:
     assert ottla("produce", "copy", "--input", "json", stdin=b"[1]\n").code == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"valeu": "x"}', 'it has no "value"; null is one'),
+        ('{"value": "x", "headers": {"a": "b"}}', "headers are a list"),
+        ('{"value": "x", "headers": [1]}', "headers are a list"),
+        ('{"value": "x", "timestamp_ms": "now"}', "timestamp_ms is no whole number"),
+        ("{", "not a record in JSON"),
+    ],
+)
+def test_json_that_is_no_record_is_refused_with_its_line(ottla: Ottla, line: str, problem: str) -> None:
+    ottla("topics", "create", "strict", "-p", "1", "--if-not-exists")
+    before = ottla("topics", "offsets", "strict").out
+    code, out, err = ottla("produce", "strict", "-i", "json", stdin=line.encode())
+    assert (code, out) == (1, "")
+    assert "standard input, line 1: " in err
+    assert problem in err
+    assert ottla("topics", "offsets", "strict").out == before
+
+
 def test_what_was_produced_is_told_as_json(ottla: Ottla) -> None:
     ottla("topics", "create", "counted", "-p", "2")
     ottla("produce", "counted", "-p", "1", "-q", stdin=b"before\n")

@@ -267,12 +267,19 @@ def _row(line: bytes, where: str, shape: Shape) -> Row:
 
 
 def _row_from_json(line: bytes, where: str, shape: Shape) -> Row:
-    """Take `key`, `value`, `headers`, `timestamp_ms`; partition and offset of an earlier place are left out."""
+    """Take `key`, `value`, `headers`, `timestamp_ms`; partition and offset of an earlier place are left out.
+
+    A record without a value would be a tombstone, and a misspelt name must not make one.
+    """
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict):
             raise ValueError("an object with a value is expected")
-        headers = fields.get("headers") or ()
+        if not {"value", "value_base64"} & fields.keys():
+            raise ValueError('it has no "value"; null is one')
+        headers = fields.get("headers") or []
+        if not isinstance(headers, list) or not all(isinstance(one, dict) and "name" in one for one in headers):
+            raise ValueError('headers are a list of {"name": ..., "value": ...}')
         timestamp_ms = fields.get("timestamp_ms")
         if timestamp_ms is not None and not isinstance(timestamp_ms, int):
             raise ValueError("timestamp_ms is no whole number")
