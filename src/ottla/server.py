@@ -173,10 +173,13 @@ class Server:
         known = registered.log_dirs if registered is not None else ()
         check_known(self._log.directories, known)
         if not self._is_read_only:  # what is left may be looked at
-            everything = (
-                TopicPartition(topic.name, one.partition) for topic in view.topics() for one in topic.partitions
+            ours = (
+                TopicPartition(topic.name, partition.partition)
+                for topic in view.topics()
+                for partition in topic.partitions
+                if self.config.node_id in partition.replicas
             )
-            check_none_lost(self._log.directories, known, (one for one in everything if not self._log.contains(one)))
+            check_none_lost(self._log.directories, known, (one for one in ours if not self._log.contains(one)))
 
     def _new_broker(self, metadata: MetadataController) -> Broker:
         offsets_codec = Codec.of(self.config.integer("offsets.topic.compression.codec"))
