@@ -48,6 +48,22 @@ def test_a_setting_has_an_effect_or_says_that_it_has_none(scope: Scope) -> None:
     assert not too_modest, "these are documented as without effect, and read"
 
 
+def test_what_a_class_of_settings_has_is_read() -> None:
+    """Of clients above all, whose settings are fields: `ProducerSettings`, `FetchSettings`, `GroupSettings`, ..."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    fields = {
+        f"{node.name}.{field.target.id}"
+        for node in nodes
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Settings")
+        for field in node.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    }
+    assert "ProducerSettings.linger_ms" in fields
+    assert not [field for field in fields if field.partition(".")[2] not in read]
+
+
 def test_the_search_finds_what_is_read_and_nothing_else() -> None:
     example = ast.parse(EXAMPLE)
     assert set(settings_read(example, {"LIMIT": "max.connections"})) == {
