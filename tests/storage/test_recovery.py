@@ -122,6 +122,22 @@ def test_a_batch_that_was_known_to_be_on_the_disk_is_kept_as_kafka_does(tmp_path
     assert (log.log_end_offset, log.cut_bytes) == (7, 0)
 
 
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
+def test_a_log_that_lost_what_was_on_the_disk_says_so(
+    tmp_path: Path, is_clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Offsets that consumers have seen come again; whoever runs the broker must hear of it."""
+    config = LogConfig(internal_segment_bytes=200)
+    write_log(tmp_path, config, 6)
+    point = LoadPoint(is_clean, recovery_point=6, log_start_offset=0)
+    assert open_log(tmp_path, config, point=point).log_end_offset == 6
+    assert not caplog.records
+    max(tmp_path.glob("*.log")).unlink()
+    end = open_log(tmp_path, config, point=point).log_end_offset
+    assert end < 6
+    assert f"t-0 ends at {end}, and records up to 6 were on disk" in caplog.text
+
+
 def test_a_batch_that_reaches_into_the_next_segment_is_cut_off(tmp_path: Path) -> None:
     """Offsets of two segments would overlap, and what the second one holds could be read at two places."""
     config = LogConfig(internal_segment_bytes=200)

@@ -166,6 +166,13 @@ class _Loader:
         if is_begun_here:
             self._start_at(point.log_start_offset)
         log_end_offset = _rise_above_index(self._segments[-1])
+        if log_end_offset < point.recovery_point:
+            _log.error(
+                "%s ends at %d, and records up to %d were on disk: what is missing was lost",
+                self._partition,
+                log_end_offset,
+                point.recovery_point,
+            )
         log_start_offset = max(point.log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_end(log_end_offset)
         self._remove_stray_snapshots(log_end_offset)
