@@ -48,9 +48,9 @@ def test_a_setting_has_an_effect_or_says_that_it_has_none(scope: Scope) -> None:
     assert not too_modest, "these are documented as without effect, and read"
 
 
-def test_what_a_class_of_settings_has_is_read() -> None:
-    """Of clients above all, whose settings are fields: `ProducerSettings`, `FetchSettings`, `GroupSettings`, ..."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")]
+def test_what_a_client_can_be_told_is_read() -> None:
+    """Its settings are fields: of `ProducerSettings`, `FetchSettings`, `GroupSettings` and so on."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (SOURCE / "client").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
     fields = {
