@@ -7,15 +7,13 @@ assignment may name nobody else; the checks are Kafka's, in its order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from ottla.broker.metadata.image import MetadataView, PartitionImage
 from ottla.errors import InvalidReplicaAssignment, InvalidReplicationFactor
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """Brokers that may be replicas: all `live` ones but those that are `closed`, as no log directory takes more."""
 
     live: frozenset[int]
