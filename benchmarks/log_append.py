@@ -12,13 +12,14 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from ottla.clock import SystemClock
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
+from ottla.engine import Sync
 from ottla.model import TopicId, TopicPartition
 from ottla.records.builder import BatchBuilder
 from ottla.storage.files import LocalFileSystem
@@ -36,6 +37,10 @@ class Inline:
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         work()
         done(None)
+
+    def sync(self, syncs: Sequence[Sync]) -> None:
+        for file, done in syncs:
+            self.submit(file.sync, done)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         callback()

@@ -15,8 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.errors import InvalidTopicException
 from ottla.model import METADATA_TOPIC, TopicPartition, format_uuid, parse_uuid
@@ -53,8 +52,7 @@ class DirectoryError(Exception):
     """A log directory that cannot be used; the message says which and why, in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """Who a directory belongs to. `cluster_id` is text; `directory_id` is 16 bytes, None in old directories."""
 
     cluster_id: str

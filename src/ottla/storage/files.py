@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import resource
-import shutil
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -298,6 +297,8 @@ class LocalFileSystem:
             os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
+        import shutil  # which brings along what a start can do without
+
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 
@@ -330,7 +331,7 @@ class LocalFileSystem:
 
     def volume_bytes(self, path: str) -> tuple[int, int]:
         try:
-            usage = shutil.disk_usage(path)
+            found = os.statvfs(path)
         except OSError:
             return -1, -1
-        return usage.total, usage.free
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

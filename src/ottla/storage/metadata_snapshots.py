@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ottla.engine import StateRecord
@@ -33,8 +32,7 @@ _BATCH_BYTES: Final = 1 << 20
 _CONTROL_KEY: Final = struct.Struct(">hh")
 
 
-@dataclass(frozen=True, slots=True)
-class ControlBodies:
+class ControlBodies(NamedTuple):
     """The values of KRaft's control records, encoded by whoever knows their layout.
 
     `snapshot_header` takes the time of the last record that the snapshot contains, in ms.

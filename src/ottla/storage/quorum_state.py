@@ -7,8 +7,7 @@ log); version 0 is what older clusters have, and is kept where it is found.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.model import format_uuid
 from ottla.storage.files import FileSystem
@@ -21,14 +20,13 @@ class CorruptQuorumState(ValueError):
     """The file is there and makes no sense. Kafka exits on it, and so do we: guessing an epoch could repeat one."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumState:
+class QuorumState(NamedTuple):
     """Who leads, in which epoch, and whom we voted for. Epoch 0 and no leader before the first election."""
 
     leader_id: int = NO_NODE
     leader_epoch: int = 0
     voted_id: int = NO_NODE
-    voted_directory_id: str = field(default_factory=lambda: format_uuid(bytes(16)))
+    voted_directory_id: str = format_uuid(bytes(16))
     data_version: int = 1
     cluster_id: str = ""
     applied_offset: int = 0
@@ -36,7 +34,7 @@ class QuorumState:
 
     def elected(self, leader_id: int, leader_epoch: int) -> QuorumState:
         """Return the state after `leader_id` won the election of `leader_epoch`."""
-        return replace(self, leader_id=leader_id, leader_epoch=leader_epoch, voted_id=NO_NODE)
+        return self._replace(leader_id=leader_id, leader_epoch=leader_epoch, voted_id=NO_NODE)
 
 
 def parse_quorum_state(text: str) -> QuorumState:

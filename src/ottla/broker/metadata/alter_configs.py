@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.broker.metadata.create_topics import config_records
 from ottla.broker.metadata.decision import Decision
@@ -34,8 +33,7 @@ from ottla.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopic
 _OPERATIONS: Final = frozenset(Operation)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigAlteration:
+class ConfigAlteration(NamedTuple):
     """The changes asked for on one resource; numbers are the wire's and may be unknown.
 
     `changes` are (key, operation, value). With `replaces` they are all that shall be set afterwards (AlterConfigs), and

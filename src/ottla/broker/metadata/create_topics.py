@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
@@ -39,8 +38,7 @@ MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 USE_DEFAULT: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic that is asked for. Counts of -1 mean the broker's default; `assignments` are (partition, brokers)."""
 
     name: str
@@ -50,8 +48,7 @@ class NewTopic:
     configs: Sequence[tuple[str, str | None]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+class CreatedTopic(NamedTuple):
     """A topic that was created, or would be."""
 
     name: str
@@ -61,8 +58,7 @@ class CreatedTopic:
     configs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPlacement:
+class TopicPlacement(NamedTuple):
     """What a new topic gets where the request says nothing, and the log directory that it goes to."""
 
     num_partitions: int

@@ -6,8 +6,7 @@ Deciding code reads the image and values and returns a `Decision`; only the cont
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ottla.broker.metadata.records import MetadataRecord
 from ottla.engine import Ticket
@@ -15,16 +14,14 @@ from ottla.engine import Ticket
 AnswerT = TypeVar("AnswerT")
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[AnswerT]):
+class Decision(NamedTuple, Generic[AnswerT]):
     """Records to append as one batch (none: nothing changes), and the answer once they are durable."""
 
     records: Sequence[MetadataRecord]
     answer: AnswerT
 
 
-@dataclass(frozen=True, slots=True)
-class Committed(Generic[AnswerT]):
+class Committed(NamedTuple, Generic[AnswerT]):
     """A decision that was appended and replayed. The answer may leave when `ticket` is durable; None: at once."""
 
     answer: AnswerT

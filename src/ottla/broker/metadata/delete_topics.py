@@ -6,7 +6,7 @@ Pure. A topic's settings go with its record; its partitions' files are the broke
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.image import MetadataView, TopicImage
@@ -15,16 +15,14 @@ from ottla.errors import InvalidRequest, KafkaError, UnknownTopicId, UnknownTopi
 from ottla.model import ZERO_TOPIC_ID, TopicId, format_uuid
 
 
-@dataclass(frozen=True, slots=True)
-class TopicReference:
+class TopicReference(NamedTuple):
     """A topic by name, by id, or, from a confused client, by both or neither."""
 
     name: str | None = None
     topic_id: TopicId = ZERO_TOPIC_ID
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedTopic:
+class DeletedTopic(NamedTuple):
     """One row of the answer: the topic as far as it is known, and what went wrong, if anything did."""
 
     name: str | None

@@ -7,8 +7,7 @@ what it returned stays as it was. Names are resolved in one dictionary lookup, s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.broker.metadata.access_rules import AccessRules
 from ottla.broker.metadata.client_quotas import ClientQuotas
@@ -22,8 +21,7 @@ NO_LEADER: Final = -1
 ConfigResourceType = ResourceType
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionImage:
+class PartitionImage(NamedTuple):
     """One partition: who has it, who leads it, and how often that changed. `leader` is -1 when there is none."""
 
     partition: int
@@ -40,8 +38,7 @@ class PartitionImage:
     leader_recovery_state: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+class TopicImage(NamedTuple):
     """One topic with its partitions in order and the settings made on the topic itself."""
 
     name: str
@@ -58,8 +55,7 @@ class TopicImage:
         return self.partitions[partition] if 0 <= partition < len(self.partitions) else None
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerImage:
+class ListenerImage(NamedTuple):
     """An address at which a broker said it can be reached."""
 
     name: str
@@ -68,8 +64,7 @@ class ListenerImage:
     security_protocol: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     """A broker's registration."""
 
     node_id: int

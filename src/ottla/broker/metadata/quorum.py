@@ -7,7 +7,6 @@ records, which the store keeps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.errors import (
@@ -39,8 +38,7 @@ class Voter(NamedTuple):
     listeners: Sequence[QuorumListener]
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumImage:
+class QuorumImage(NamedTuple):
     """The state of the quorum. Offsets are those of the metadata log; the leader is always caught up."""
 
     leader_id: int

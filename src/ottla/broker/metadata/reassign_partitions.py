@@ -7,7 +7,7 @@ are gone (in a directory that came from a larger cluster). The checks come in Ka
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.image import MetadataView, PartitionImage
@@ -23,8 +23,7 @@ from ottla.errors import (
 from ottla.model import TopicId
 
 
-@dataclass(frozen=True, slots=True)
-class Reassignment:
+class Reassignment(NamedTuple):
     """A partition and the brokers that shall have it; None takes back a reassignment that is under way."""
 
     topic: str

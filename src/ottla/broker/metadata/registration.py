@@ -7,7 +7,7 @@ with the feature levels, a registration that is fenced, and the change that unfe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.broker.metadata.create_topics import config_records
 from ottla.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS, FORMAT_LEVELS, SUPPORTED_FEATURES
@@ -28,8 +28,7 @@ from ottla.config.alter import ResourceType
 from ottla.model import TopicId
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerIdentity:
+class BrokerIdentity(NamedTuple):
     """Who this broker is, in this cluster, on this disk and in this run. Ids are 16 bytes."""
 
     cluster_id: str

@@ -19,7 +19,7 @@ snapshot has what was recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, cast
 
@@ -231,8 +231,7 @@ class MetadataState:
         partition = topic.partitions[number]
         if (topic.topic_id, number) not in self._raised:
             return partition
-        return replace(
-            partition,
+        return partition._replace(
             leader=self.node_id,
             leader_epoch=partition.leader_epoch + raises_at_start(partition),
             isr=(self.node_id,),
@@ -345,7 +344,7 @@ class MetadataState:
         for topic in topics if record.topic_name else self._topics.values():
             topic.image = None
             for number, partition in topic.partitions.items():
-                topic.partitions[number] = replace(partition, eligible_leader_replicas=(), last_known_elr=())
+                topic.partitions[number] = partition._replace(eligible_leader_replicas=(), last_known_elr=())
 
     def _set_config(self, record: ConfigRecord, raw: bytes) -> None:
         key = (record.resource_type, record.resource_name)
