@@ -71,6 +71,24 @@ def test_flipped_bit_is_found_and_cut_off(tmp_path: Path) -> None:
     assert problems(directory) == []
 
 
+@pytest.mark.parametrize("base_offset", [0, 1], ids=["all of it", "a part of it"])
+def test_a_batch_that_begins_within_the_one_before_is_found_and_cut_off(tmp_path: Path, base_offset: int) -> None:
+    """No checksum covers a base offset, and a repair believes none that goes back."""
+    manager = start_manager(tmp_path)
+    manager.create(TP, TOPIC_ID, LogConfig())
+    for _ in range(2):
+        manager.begin_append(TP, make_batch(3), leader_epoch=0)
+    manager.close()
+    log = tmp_path / "t-0" / f"{STEM}.log"
+    data = bytearray(log.read_bytes())
+    second = len(data) // 2
+    data[second : second + 8] = base_offset.to_bytes(8, "big")
+    log.write_bytes(data)
+    assert problems(log.parent) == [log.name]
+    assert repair_partition(FILES, str(log.parent)) == second
+    assert problems(log.parent) == []
+
+
 def test_damaged_snapshot_goes(tmp_path: Path) -> None:
     directory = write_log(tmp_path)
     newest = max(directory.glob("*.snapshot"))
