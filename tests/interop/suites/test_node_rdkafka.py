@@ -76,8 +76,10 @@ class Part:
     def wait(self) -> dict[str, Outcome]:
         """Return what each test came out with that could run.
 
-        Now and then the binding crashes, or waits for ever until a client is disconnected whose last event nobody took,
-        with Apache Kafka too. No other test of the file runs then, and the process does not end.
+        Now and then the binding crashes, or waits for ever until a client is disconnected, with Apache Kafka too: as a
+        consumer closes, librdkafka waits until somebody took note of its last rebalance, and a binding that closes does
+        not any more (node-rdkafka 330 and 705, librdkafka 2615). No other test of the file runs then, and the process
+        does not end.
         """
         deadline = time.monotonic() + SECONDS
         while self._process.poll() is None and not self._report.exists() and time.monotonic() < deadline:
