@@ -150,20 +150,9 @@ def plain(*, producer_id: int = -1, acks: int = 1, topic: str = "orders", partit
     return asked
 
 
-def test_requests_are_alike_for_one_partition_without_idempotence() -> None:
+def test_requests_are_alike_for_one_partition_under_one_promise() -> None:
     assert plain().is_like(plain())
-    assert not plain(producer_id=0).is_like(plain())
+    assert plain(producer_id=0).is_like(plain()), "which batches go together is the log's to know"
     assert not plain(acks=-1).is_like(plain())
     assert not plain(topic="order").is_like(plain())
     assert not plain(partition=4).is_like(plain())
-
-
-def test_a_producer_that_is_not_looked_at_is_taken_for_one() -> None:
-    """The front of a batch may stand just within what is looked at, and its producer behind that."""
-    builder = BatchBuilder()
-    builder.append(1_750_000_000_000, b"k", b"v")
-    found = set()
-    for size in range(300, 500):
-        asked = read_one_batch(frame_of(usual(records=bytes(builder.build()), topic="t" * size), 3))
-        found.add(None if asked is None else asked.has_producer)
-    assert found == {None, True, False}

@@ -16,6 +16,7 @@ from ottla.records.batch import RecordBatch
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
 from ottla.storage.files import LocalFile, LocalFileSystem
 from ottla.storage.log import SPAN_FROM_BYTES, PartitionLog
+from ottla.storage.producer_state import encode_snapshot
 from ottla.storage.recovery import LoadPoint
 from ottla.storage.ticket import SegmentSpan
 from ottla.testing.clock import ManualClock
@@ -429,7 +430,7 @@ def test_the_first_batches_go_together_as_far_as_nothing_else_changes(tmp_path: 
 
     assert together(log, make_batch(), leader_epoch=1) == [], "a new epoch is written first"
     idempotent = make_batch(producer_id=7, producer_epoch=0, base_sequence=0)
-    assert together(log, make_batch(), idempotent, make_batch()) == [(1, 1)]
+    assert together(log, make_batch(), idempotent, make_batch()) == [(1, 1)], "two who sent are two appends"
     assert together(log, *(make_batch() for _ in range(5))) == [(2, 2), (3, 3)], "the others need a new segment"
     assert log.log_end_offset == log.high_watermark == 4
     assert bases(log) == [0]
@@ -487,3 +488,68 @@ def test_a_log_that_failed_takes_nothing_together(tmp_path: Path) -> None:
     log.fail(KafkaStorageError("a fault"))
     with pytest.raises(KafkaStorageError):
         together(log, make_batch(), make_batch())
+
+
+def sent(sequence: int, *, count: int = 1, producer_id: int = 7, epoch: int = 0, **more: bool) -> bytearray:
+    return make_batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **more)
+
+
+def test_batches_of_an_idempotent_producer_go_together_in_its_order(tmp_path: Path) -> None:
+    single, joined = (open_log(tmp_path / name) for name in ("single", "joined"))
+    runs = [[sent(0), sent(1, count=3), sent(4)], [sent(5, count=2), sent(7)]]
+    for log in (single, joined):
+        log.append(make_batch(), leader_epoch=0)
+    for batch in (bytearray(batch) for run in runs for batch in run):
+        single.append(batch, leader_epoch=0)
+
+    assert [together(joined, *run) for run in runs] == [[(1, 1), (2, 4), (5, 5)], [(6, 7), (8, 8)]]
+
+    assert encode_snapshot(joined.producers) == encode_snapshot(single.producers)
+    assert (tmp_path / "joined" / f"{0:020d}.log").read_bytes() == (tmp_path / "single" / f"{0:020d}.log").read_bytes()
+    assert joined.append(sent(5, count=2), leader_epoch=0).is_duplicate
+
+
+@pytest.mark.parametrize(
+    ("run", "taken"),
+    [
+        ([sent(2), sent(3)], 0),
+        ([sent(1), sent(3)], 1),
+        ([sent(1), sent(1)], 1),
+        ([sent(0), sent(1)], 0),
+        ([sent(1), sent(2, producer_id=8)], 1),
+        ([sent(1), sent(2, epoch=1)], 1),
+        ([sent(1), make_batch()], 1),
+        ([sent(1), sent(2, is_transactional=True)], 1),
+        ([sent(1, is_transactional=True)], 0),
+    ],
+    ids=[
+        "gap",
+        "gap behind",
+        "repeat behind",
+        "repeat",
+        "other producer",
+        "new epoch",
+        "nobody",
+        "transaction",
+        "first",
+    ],
+)
+def test_what_needs_a_decision_for_itself_is_left(tmp_path: Path, run: list[bytearray], taken: int) -> None:
+    log = open_log(tmp_path)
+    log.append(sent(0), leader_epoch=0)
+    assert len(together(log, *(bytearray(batch) for batch in run))) == taken
+    assert log.log_end_offset == 1 + taken
+
+
+def test_a_failed_write_of_several_batches_leaves_their_producer_as_it_was(tmp_path: Path) -> None:
+    files = FailingFileSystem()
+    host, _ = make_host(filesystem=files)
+    log = open_log(tmp_path, host=host)
+    log.append(sent(0), leader_epoch=0)
+    before = encode_snapshot(log.producers)
+    files.torn_append_bytes = 10
+    with pytest.raises(KafkaStorageError):
+        together(log, sent(1), sent(2))
+    files.torn_append_bytes = None
+    assert encode_snapshot(log.producers) == before
+    assert together(log, sent(1), sent(2)) == [(1, 1), (2, 2)]

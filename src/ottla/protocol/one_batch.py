@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i16_be, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
 PRODUCE: Final = 0
@@ -25,7 +25,6 @@ LOOKED_AT_BYTES: Final = 512
 """Header, names and the front of the batch stand within, or the request goes the general way."""
 LEAST_BYTES: Final = 96
 ATTRIBUTES_END: Final = 23
-PRODUCER_ID_AT: Final = 43
 RARE_BITS: Final = 0x17
 """Of a batch's attributes: the codec, and whether it is part of a transaction."""
 
@@ -51,7 +50,6 @@ class OneBatch:
         "_name_field",
         "acks",
         "api_version",
-        "has_producer",
         "partition",
         "records_at",
         "records_end",
@@ -68,7 +66,6 @@ class OneBatch:
         partition: i64,
         records_at: i64,
         records_end: i64,
-        has_producer: bool,
     ) -> None:
         self.api_version = api_version
         self.acks = acks
@@ -76,19 +73,12 @@ class OneBatch:
         self.partition = partition
         self.records_at = records_at
         self.records_end = records_end
-        self.has_producer = has_producer
-        """True unless the batch is certainly of no idempotent producer."""
         self._correlation_id = correlation_id
         self._name_field = name_field
 
     def is_like(self, other: OneBatch) -> bool:
-        """True when both are for the same partition, under the same promise, and of no idempotent producer."""
-        return (
-            self.partition == other.partition
-            and self.acks == other.acks
-            and not self.has_producer
-            and self.topic == other.topic
-        )
+        """True when both are for the same partition under the same promise."""
+        return self.partition == other.partition and self.acks == other.acks and self.topic == other.topic
 
     def answer(self, base_offset: i64, log_append_time_ms: i64, log_start_offset: i64) -> bytes:
         """Return the whole frame that says that the batch was appended."""
@@ -211,10 +201,4 @@ def _usual(
         i64(read_i32_be(head, partition_at)),
         records_at,
         records_end,
-        _has_producer(head, records_at),
     )
-
-
-def _has_producer(head: bytes, records_at: i64) -> bool:
-    id_at = records_at + PRODUCER_ID_AT
-    return id_at + 8 > len(head) or read_i64_be(head, id_at) >= 0

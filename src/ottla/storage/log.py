@@ -44,7 +44,7 @@ from ottla.storage.index import MAX_RELATIVE_OFFSET
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.open_files import OpenFiles, SegmentFile
 from ottla.storage.produced import ProducedAppend
-from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot
+from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot, follows
 from ottla.storage.segment import LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.ticket import LogTicket, SegmentSpan
 
@@ -252,8 +252,8 @@ class PartitionLog:
     ) -> Sequence[LogTicket]:
         """Append the first of some batches with one write, see `engine.RecordLog.begin_appends`.
 
-        Those of idempotent producers are left to `append`, and so are those that need a new segment or epoch: what
-        they change besides could not be taken back.
+        Those go together that change nothing but the end of the log and what is known of one producer. What else there
+        is, new segments, epochs, repeats and transactions, is `append`'s.
         """
         if self.failure is not None:
             raise self.failure
@@ -262,57 +262,77 @@ class PartitionLog:
         if leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):
             return ()
         written = [batch for batch, _ in batches[: len(facts)]]
-        base_offset = self.log_end_offset
-        for batch, (last_offset, _) in zip(written, facts, strict=True):
-            _STAMP.pack_into(batch, 0, base_offset, len(batch) - _LENGTH_END, leader_epoch)
-            base_offset = last_offset + 1
+        for batch, fact in zip(written, facts, strict=True):
+            _STAMP.pack_into(batch, 0, fact.base_offset, len(batch) - _LENGTH_END, leader_epoch)
         try:
-            active.append_all(written, facts)
+            active.append_all(written, [(fact.last_offset, fact.max_timestamp_ms) for fact in facts])
         except OSError as error:
             for batch in written:
                 _STAMP.pack_into(batch, 0, 0, len(batch) - _LENGTH_END, leader_epoch)
             raise self._undo_append(error) from error
         return self._settle_together(facts, batches)
 
-    def _facts_together(self, batches: Sequence[tuple[bytearray | memoryview, int]]) -> list[tuple[int, int]]:
-        """Return last offset and largest timestamp of each batch that may go to the present segment as it is."""
-        facts: list[tuple[int, int]] = []
+    def _facts_together(self, batches: Sequence[tuple[bytearray | memoryview, int]]) -> list[BatchFacts]:
+        """Return what there is to know of the first batches, as far as they may go together."""
+        facts: list[BatchFacts] = []
         end_offset, end_bytes = self.log_end_offset, self.active.size_bytes
         if not end_bytes:
             return facts
         for batch, _ in batches:
-            _, _, offset_delta, max_timestamp_ms, producer_id, _, _ = _APPEND_FACTS.unpack_from(batch)
-            last_offset: int = end_offset + offset_delta
+            _, attributes, offset_delta, max_timestamp_ms, producer_id, producer_epoch, base_sequence = (
+                _APPEND_FACTS.unpack_from(batch)
+            )
+            fact = BatchFacts(
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                end_offset,
+                end_offset + offset_delta,
+                max_timestamp_ms,
+                False,
+            )
             end_bytes += len(batch)
             if (
-                producer_id >= 0
-                or end_bytes > self._segment_bytes
+                end_bytes > self._segment_bytes
                 or max_timestamp_ms > self._roll_after_ms
-                or last_offset > self._max_offset
+                or fact.last_offset > self._max_offset
+                or attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
+                or not (follows(fact, facts[-1]) if facts else self._is_news(fact))
             ):
                 break
-            facts.append((last_offset, max_timestamp_ms))
-            end_offset = last_offset + 1
+            facts.append(fact)
+            end_offset = fact.last_offset + 1
         return facts
 
+    def _is_news(self, fact: BatchFacts) -> bool:
+        """True when a producer may send this batch next, and has not done so before."""
+        if fact.producer_id < 0:
+            return True
+        try:
+            return self.producers.check(fact, AppendOrigin.CLIENT) is None
+        except KafkaError:  # which `append` will tell
+            return False
+
     def _settle_together(
-        self, facts: Sequence[tuple[int, int]], batches: Sequence[tuple[bytearray | memoryview, int]]
+        self, facts: Sequence[BatchFacts], batches: Sequence[tuple[bytearray | memoryview, int]]
     ) -> Sequence[LogTicket]:
         host = self._host
         is_durable = not host.syncs_appends
         tickets = []
-        for (last_offset, _), (_, log_append_time_ms) in zip(facts, batches, strict=False):
+        for fact, (_, log_append_time_ms) in zip(facts, batches, strict=False):
+            if fact.producer_id >= 0:
+                self.producers.update(fact)
             tickets.append(
                 LogTicket(
                     host.offload,
-                    self.log_end_offset,
-                    last_offset,
+                    fact.base_offset,
+                    fact.last_offset,
                     log_append_time_ms,
                     self.log_start_offset,
                     is_durable,
                 )
             )
-            self.log_end_offset = last_offset + 1
+            self.log_end_offset = fact.last_offset + 1
         if not is_durable:
             self._pending.extend(tickets)
             host.schedule_flush(self)

@@ -127,6 +127,21 @@ class ProducerState:
             self.producer_epoch = producer_epoch
 
 
+def follows(batch: BatchFacts, before: BatchFacts) -> bool:
+    """True when the same producer, or nobody who counts, sent `batch` right after `before`.
+
+    Nothing needs to be known of a producer to tell that such a batch may be appended when `before` was.
+    """
+    if batch.producer_id < 0 or before.producer_id < 0:
+        return batch.producer_id == before.producer_id
+    last_sequence = add_to_sequence(before.base_sequence, before.last_offset - before.base_offset)
+    return (
+        batch.producer_id == before.producer_id
+        and batch.producer_epoch == before.producer_epoch
+        and batch.base_sequence == add_to_sequence(last_sequence, 1)
+    )
+
+
 class ProducerStates:
     """All producers of one log."""
 

@@ -131,7 +131,7 @@ def answer_usual(frame: memoryview, reader: FrameReader, context: RequestContext
     if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
         return frame
     partition = topic.partitions[asked.partition]
-    if not asked.has_producer and reader.has_frame():
+    if reader.has_frame():
         return _answer_run(_read_run(asked, frame, reader), partition, reader, context, out)
     said = _append_one(asked, frame, partition, context)
     if said is None:
