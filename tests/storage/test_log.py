@@ -490,8 +490,16 @@ def test_a_log_that_failed_takes_nothing_together(tmp_path: Path) -> None:
         together(log, make_batch(), make_batch())
 
 
-def sent(sequence: int, *, count: int = 1, producer_id: int = 7, epoch: int = 0, **more: bool) -> bytearray:
-    return make_batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **more)
+def sent(
+    sequence: int, *, count: int = 1, producer_id: int = 7, epoch: int = 0, is_transactional: bool = False
+) -> bytearray:
+    return make_batch(
+        count,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=is_transactional,
+    )
 
 
 def test_batches_of_an_idempotent_producer_go_together_in_its_order(tmp_path: Path) -> None:

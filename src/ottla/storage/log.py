@@ -282,26 +282,21 @@ class PartitionLog:
             _, attributes, offset_delta, max_timestamp_ms, producer_id, producer_epoch, base_sequence = (
                 _APPEND_FACTS.unpack_from(batch)
             )
+            last_offset: int = end_offset + offset_delta
             fact = BatchFacts(
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                end_offset,
-                end_offset + offset_delta,
-                max_timestamp_ms,
-                False,
+                producer_id, producer_epoch, base_sequence, end_offset, last_offset, max_timestamp_ms, False
             )
             end_bytes += len(batch)
             if (
                 end_bytes > self._segment_bytes
                 or max_timestamp_ms > self._roll_after_ms
-                or fact.last_offset > self._max_offset
+                or last_offset > self._max_offset
                 or attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
                 or not (follows(fact, facts[-1]) if facts else self._is_news(fact))
             ):
                 break
             facts.append(fact)
-            end_offset = fact.last_offset + 1
+            end_offset = last_offset + 1
         return facts
 
     def _is_news(self, fact: BatchFacts) -> bool:
