@@ -76,6 +76,7 @@ WORDS_OF = {
     "groups members": ("nope",),
     "groups reset": ("nope", "--topic", "nope", "--to", "start"),
     "groups delete": ("nope",),
+    "groups forget": ("nope",),
     "configs get": ("topic", "nope"),
     "configs set": ("topic", "nope", "retention.ms=1"),
     "configs unset": ("topic", "nope", "retention.ms"),
