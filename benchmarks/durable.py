@@ -13,7 +13,6 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -24,8 +23,6 @@ from benchmarks.processes import find_free_port, running
 from benchmarks.systems import SYSTEMS, System, prepare_loadgen
 
 WARM_SECONDS: Final = 4.0
-SETTLE_SECONDS: Final = 3.0
-"""A new topic of Kafka's has no leader for a moment, which the load generator would count as errors."""
 KAFKA: Final = "kafka-fsync"
 OTTLA: Final = "ottla"
 LOADS: Final = (
@@ -59,7 +56,6 @@ def _measure_load(
     target: Target, topic: str, load: ProduceLoad, system: str, cells: dict[tuple[str, str], list[float]]
 ) -> None:
     load.create(target, topic)
-    time.sleep(SETTLE_SECONDS)
     measured = load.run(target, topic, megabytes=0, warm_seconds=WARM_SECONDS)
     for line, value in (
         ("requests/s", measured.requests_per_second),

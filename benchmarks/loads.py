@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,8 @@ from typing import Final
 from benchmarks.processes import Running
 
 REQUEST_TIMEOUT_S: Final = 90
+LEADERS_SECONDS: Final = 2.0
+"""A new topic of Kafka's has no leader for a moment, which the load generator would count as errors."""
 
 
 class LoadFailed(Exception):
@@ -95,6 +98,7 @@ class ProduceLoad:
 
     def create(self, target: Target, topic: str) -> None:
         target.call("create", topic=topic, partitions=self.partitions)
+        time.sleep(LEADERS_SECONDS)
 
     def run(self, target: Target, topic: str, *, megabytes: int, warm_seconds: float) -> Measured:
         """Warm up, then measure once."""
