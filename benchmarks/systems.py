@@ -120,9 +120,9 @@ SYSTEMS: Final = {
     for system in (
         System("floor", _prepare_floor, _floor_command),
         System("kafka", _prepare_kafka, _kafka_command, ports=2),
-        System("noida", _prepare_peer, _peer_command),
         System("ottla-os", _prepare_ottla, _ottla_os_command),
         System("ottla", _prepare_ottla, _ottla_command),
+        System("noida", _prepare_peer, _peer_command),
     )
 }
 """In the order of the table. `floor` is one C thread with the same bytes and no checks; `kafka` flushes as it does by
