@@ -79,9 +79,10 @@ def _message_at(data: bytes, position: int) -> tuple[int, list[bytes]]:
     end = position + SIZE_BYTES + int(size)
     if end > len(data):
         return 0, []
-    value = data[position + ENTRY_BYTES : end]
-    if magic == MAGIC and not attributes & CODEC_BITS and zlib.crc32(value) == crc and size >= FRONT_BYTES:
-        return end, [value]
+    if size >= FRONT_BYTES and magic == MAGIC and not attributes & CODEC_BITS:
+        value = data[position + ENTRY_BYTES : end]
+        if zlib.crc32(value) == crc:
+            return end, [value]
     try:
         if size < FRONT_BYTES:
             raise CorruptMessage(f"a message cannot have {size} bytes")

@@ -123,7 +123,8 @@ def _inflate_block(block: memoryview, max_block_bytes: int) -> bytes:
     while True:
         scratch = bytearray(size)
         try:
-            return bytes(memoryview(scratch)[: lz4.decompress_block_into(block, scratch)])
+            inflated_bytes = lz4.decompress_block_into(block, scratch)
+            return bytes(memoryview(scratch)[:inflated_bytes])
         except DecompressionError as error:
             if size == max_block_bytes:
                 raise InvalidRecord(f"an LZ4 block is damaged: {error}") from error

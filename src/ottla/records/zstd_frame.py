@@ -36,7 +36,8 @@ def inflate_zstd(data: memoryview, limit_bytes: int) -> bytes:
         if inflated_bound(packed, limit_bytes) <= limit_bytes:
             return bytes(zstd.decompress(packed))
         scratch = bytearray(limit_bytes)
-        return bytes(memoryview(scratch)[: zstd.decompress_into(packed, scratch)])
+        inflated_bytes = zstd.decompress_into(packed, scratch)
+        return bytes(memoryview(scratch)[:inflated_bytes])
     except DecompressionError as error:
         raise InvalidRecord(f"zstd data is damaged or inflates to more than {limit_bytes} bytes: {error}") from error
 

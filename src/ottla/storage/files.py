@@ -182,7 +182,8 @@ class LocalFile:
     def _append_rest(self, rest: memoryview) -> None:
         """Go on after a short write; a disk that is really full answers the next one with ENOSPC."""
         while len(rest):
-            rest = rest[os.write(self.descriptor, rest) :]
+            written = os.write(self.descriptor, rest)  # not within the slice: mypyc 2.4.1 would call it twice
+            rest = rest[written:]
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         data = os.pread(self.descriptor, size_bytes, position)
