@@ -171,6 +171,37 @@ def test_threads_sync_the_first_files_and_the_kernel_the_others(files: list[Open
     assert not any(file.synced for file in files)
 
 
+def test_a_signal_does_not_end_the_wait_for_what_is_under_way(files: list[Opened]) -> None:
+    class Interrupted:
+        def __init__(self, room: int) -> None:
+            self._context = load_extension("caio", "linux_aio").Context(room)
+            self._left = 3
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._context, name)
+
+        def process_events(self, *arguments: int) -> Any:
+            self._left -= 1
+            if self._left >= 0:
+                raise SystemError(errno.EINTR, "Interrupted system call")
+            return self._context.process_events(*arguments)
+
+    class Module:
+        Context = Interrupted
+        Operation = load_extension("caio", "linux_aio").Operation
+
+    async def run() -> None:
+        syncs = KernelSyncs(asyncio.get_running_loop(), lambda package, name: Module)
+        ends = Ends()
+        assert syncs.open()
+        assert syncs.begin([(file, ends.note(number)) for number, file in enumerate(files)]) == 3
+        syncs.close()
+        await ends.wait(3)
+        assert set(ends.errors.values()) == {None}
+
+    asyncio.run(run())
+
+
 def test_files_that_the_kernel_refuses_are_synced_by_threads(files: list[Opened], pipe: Opened) -> None:
     async def run(offload: LoopOffload) -> None:
         await sync_by_threads(offload, files[0])

@@ -59,7 +59,7 @@ def test_whenever_it_is_killed_what_was_acknowledged_is_there_once(tmp_path: Pat
     """AutoMQ/automq#369, KAFKA-9892: fifty moments of one run, each taken over by a new broker."""
     live = tmp_path / "live"
     dice = random.Random(4)
-    moments = sorted(dice.sample(range(1, 200), 25))
+    moments = sorted(dice.sample(range(1, 200), 50))
     settings = {"log.dirs": str(live), "ottla.flush.policy": "fsync", **SMALL_SEGMENTS}
 
     async def run() -> None:

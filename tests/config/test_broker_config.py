@@ -102,6 +102,21 @@ def test_what_binds_every_address_is_advertised_under_a_name_that_the_server_fin
         ({"log.retention.hours": "-2"}, r"log\.retention\.hours"),
         ({"group.min.session.timeout.ms": "1800001"}, r"above group\.max\.session\.timeout\.ms"),
         ({"group.consumer.session.timeout.ms": "1"}, r"group\.consumer\.min\.session\.timeout\.ms"),
+        (
+            {
+                "group.streams.heartbeat.interval.ms": "60000",
+                "group.streams.session.timeout.ms": "60000",
+                "group.streams.max.heartbeat.interval.ms": "70000",
+            },
+            r"group\.streams\.heartbeat\.interval\.ms: 60000 is not below group\.streams\.session",
+        ),
+        (
+            {
+                "group.consumer.heartbeat.interval.ms": "60000",
+                "group.consumer.max.heartbeat.interval.ms": "70000",
+            },
+            r"group\.consumer\.heartbeat\.interval\.ms: 60000 is not below group\.consumer\.session",
+        ),
         ({"offsets.topic.compression.codec": "5"}, "no codec has the number 5"),
         ({"offsets.topic.compression.codec": "-1"}, "no codec has the number -1"),
         ({"ottla.flush.policy": "never"}, r"none of \[fsync, os\]"),

@@ -13,7 +13,7 @@ from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit, Ticket
 from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
 from ottla.model import TopicId, TopicPartition
-from ottla.storage.flusher import MOST_AT_ONCE
+from ottla.storage.flusher import MOST_AT_ONCE, flushes_at_once
 from ottla.storage.manager import LogManager
 from ottla.testing.clock import ManualClock
 from ottla.testing.faults import Faults, FaultyFileSystem
@@ -322,3 +322,11 @@ def test_a_log_deleted_while_its_flush_waits_for_descriptors_ends_it(call: str) 
     assert bench.pauses == 1
     assert isinstance(ticket.error, UnknownTopicOrPartition)
     assert not bench.log.active.file.is_open
+
+
+@pytest.mark.parametrize(
+    ("descriptor_limit", "flushes"), [(1, 1), (64, 8), (256, 32), (1024, MOST_AT_ONCE), (1 << 20, 64)]
+)
+def test_flushes_leave_most_descriptors_to_each_other(descriptor_limit: int, flushes: int) -> None:
+    """Each may need one more than it holds, and all would wait for each other."""
+    assert flushes_at_once(descriptor_limit) == flushes

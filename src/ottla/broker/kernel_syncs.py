@@ -85,15 +85,26 @@ class KernelSyncs:
         if self._context is None:
             return
         while self._running:
-            self._context.process_events(ROOM, 1, -1)
+            self._take(1, -1)
         self._loop.remove_reader(self._context.fileno)
         self._context = None
 
     def _take_ended(self) -> None:
         with suppress(BlockingIOError):
             self._context.poll()
-        while self._context.process_events():
+        while self._take(0, 0):
             pass
+
+    def _take(self, least: int, timeout_seconds: int) -> int:
+        """Hear of syncs that have ended, at least of so many; returns of how many. Signals are no reason to stop."""
+        while True:
+            try:
+                ended: int = self._context.process_events(ROOM, least, timeout_seconds)
+            except SystemError as error:
+                if error.args[:1] != (errno.EINTR,):
+                    raise
+            else:
+                return ended
 
     def _note_end(self, done: Callable[[BaseException | None], None], result: int) -> None:
         """Called for each file within `process_events`, where an exception would be lost."""

@@ -148,7 +148,8 @@ class Partition:
     ) -> Sequence[Ticket]:
         """Validate batches and append the first ones together; returns the tickets of those that were appended.
 
-        None of the others was, and none is when it raises: `append` tells what is wrong, or does what is left.
+        None of the others was, and none is when it raises: `append` tells what is wrong, or does what is left. It
+        looks at them anew, so this is not for topics that set the time of appending, which changes a batch for good.
         """
         valid: list[tuple[bytearray | memoryview, int]] = []
         for records in several:

@@ -85,7 +85,11 @@ def perf_produce(
 @perf.command("consume", epilog=examples("ottla perf consume load", "ottla perf consume load -n 100 --json"))
 @click.argument("topic")
 @click.option(
-    "-n", "--records", type=click.IntRange(1, 1_000_000_000), metavar="N", help="Stop after so many; else at the end."
+    "-n",
+    "--records",
+    type=click.IntRange(1, 1_000_000_000),
+    metavar="N",
+    help="Stop after the batch with so many; else at the end.",
 )
 @json_option
 @bootstrap_option

@@ -289,6 +289,7 @@ class BrokerConfig:
             for middle in ("session.timeout", "heartbeat.interval", "assignment.interval"):
                 self._check_order(f"group.{kind}.min.{middle}.ms", f"group.{kind}.{middle}.ms")
                 self._check_order(f"group.{kind}.{middle}.ms", f"group.{kind}.max.{middle}.ms")
+            self._check_heartbeat(kind)
 
     def check_limits(self) -> None:
         """Check limits that nothing could live with. Raises `ConfigError`."""
@@ -310,6 +311,14 @@ class BrokerConfig:
     def _check_codec(self, name: str) -> None:
         if not 0 <= self.integer(name) <= LAST_CODEC:
             raise ConfigError(f"{name}: no codec has the number {self.integer(name)}")
+
+    def _check_heartbeat(self, kind: str) -> None:
+        """A member that is heard of less often than its session lasts would be expelled each time."""
+        heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+        if self.integer(heartbeat) >= self.integer(session):
+            raise ConfigError(
+                f"{heartbeat}: {self.integer(heartbeat)} is not below {session} ({self.integer(session)})"
+            )
 
     def _check_order(self, smaller: str, larger: str) -> None:
         if self.integer(smaller) > self.integer(larger):

@@ -36,6 +36,11 @@ RUNNING: Final = 2
 RUNNING_AND_ASKED: Final = 3
 
 
+def flushes_at_once(descriptor_limit: int) -> int:
+    """Return how many flushes may be under way in a process that may have so many open files."""
+    return max(1, min(MOST_AT_ONCE, descriptor_limit // 8))
+
+
 def _pause() -> None:
     time.sleep(PAUSE_SECONDS)
 
@@ -47,6 +52,7 @@ class Flusher:
         "_begun",
         "_is_beginning",
         "_is_short",
+        "_most_at_once",
         "_offload",
         "_pause",
         "_queue",
@@ -55,9 +61,16 @@ class Flusher:
         "running",
     )
 
-    def __init__(self, offload: Offload, pause: Callable[[], None] = _pause) -> None:
-        """`pause` is run on a thread while flushes wait for descriptors."""
+    def __init__(
+        self, offload: Offload, pause: Callable[[], None] = _pause, *, most_at_once: int = MOST_AT_ONCE
+    ) -> None:
+        """`pause` is run on a thread while flushes wait for descriptors.
+
+        So many flushes keep their files open at once, and each may need one descriptor more for a moment: where there
+        are few, all would wait for each other.
+        """
         self._offload = offload
+        self._most_at_once = most_at_once
         self._pause = pause
         self._begun = 0
         self._queue: deque[Flushable] = deque()
@@ -102,7 +115,7 @@ class Flusher:
         """Begin the flushes of the logs that wait, unless many are under way."""
         self._is_beginning = False
         syncs: list[Sync] = []
-        while self._queue and self._begun < MOST_AT_ONCE:
+        while self._queue and self._begun < self._most_at_once:
             log = self._queue.popleft()
             work = self._begin(log)
             if work is None:

@@ -61,7 +61,7 @@ from ottla.storage.directory import (
 from ottla.storage.discarded import DiscardedPartition, read_discarded
 from ottla.storage.files import FileSystem
 from ottla.storage.flush_work import Flushable
-from ottla.storage.flusher import Flusher
+from ottla.storage.flusher import Flusher, flushes_at_once
 from ottla.storage.future_log import FoundFuture, settle_futures
 from ottla.storage.host import LogHost
 from ottla.storage.log import PartitionLog
@@ -117,7 +117,7 @@ class LogManager:
         """`directories`, and `metadata.log.dir` where that is none of them."""
         self._directory_paths = config.log_dirs
         self._metadata_path = config.text("metadata.log.dir")
-        self._flusher = Flusher(offload)
+        self._flusher = Flusher(offload, most_at_once=flushes_at_once(filesystem.descriptor_limit()))
         self._host = LogHost(
             clock=clock,
             filesystem=filesystem,

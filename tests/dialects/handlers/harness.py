@@ -15,7 +15,7 @@ from ottla.protocol.schema import Message
 from ottla.storage.state_store import LocalStateStore
 from ottla.testing.clock import ManualClock
 from tests.broker.metadata.harness import MemoryStore, start
-from tests.storage.harness import start_manager
+from tests.storage.harness import ManualOffload, start_manager
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 LISTENER = "PLAINTEXT"
@@ -24,12 +24,13 @@ LISTENER = "PLAINTEXT"
 class Bench:
     """One broker, and requests to it at any version."""
 
-    def __init__(self, directory: Path, **settings: str) -> None:
+    def __init__(self, directory: Path, disk: ManualOffload | None = None, /, **settings: str) -> None:
+        """With `disk` produced records are acknowledged once it has run what it was given."""
         self.store = MemoryStore(format_records())
         self.controller = start(self.store, **settings)
         membership = LocalMembership(1)
         membership.advertise(LISTENER, "localhost", 9092)
-        logs = start_manager(directory)
+        logs = start_manager(directory, fsync=disk is not None, offload=disk)
         self.timers, self.clock = Timers(), ManualClock()
         self.broker = Broker(
             log=logs,

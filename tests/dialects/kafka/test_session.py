@@ -16,6 +16,7 @@ from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS
 from ottla.dialects.kafka.router import Router
 from ottla.dialects.kafka.session import HELD_BYTES, KafkaSession
 from ottla.dialects.session import Part, Peer
+from ottla.errors import OutOfOrderSequenceNumber
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.connection import Answer, ClientConnection, FrameReader, ReceiveBuffers
@@ -30,6 +31,7 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.records.builder import BatchBuilder
 from tests.dialects.handlers.harness import Bench
+from tests.storage.harness import ManualOffload
 
 TOPIC = "t"
 
@@ -292,16 +294,28 @@ def random_frames(talk: Conversation, dice: Random, count: int) -> list[bytes]:
     return frames
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_requests_of_one_read_have_the_same_effects_as_one_by_one(tmp_path: Path, seed: int) -> None:
+OF_TOPICS: tuple[dict[str, str], ...] = (
+    {},
+    {"internal.segment.bytes": "25000"},
+    {"internal.segment.bytes": "25000", "message.timestamp.type": "LogAppendTime"},
+    {"message.timestamp.type": "LogAppendTime"},
+    {"internal.segment.bytes": "25000", "compression.type": "gzip"},
+)
+
+
+@pytest.mark.parametrize("configs", OF_TOPICS, ids=["plain", "rolling", "rolling append time", "append time", "packed"])
+@pytest.mark.parametrize("seed", range(12))
+def test_requests_of_one_read_have_the_same_effects_as_one_by_one(
+    tmp_path: Path, seed: int, configs: dict[str, str]
+) -> None:
     """Batches that come together go to the disk together, which nobody can tell."""
     dice = Random(seed)
     said, kept = [], []
     settings = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "200", "auto.create.topics.enable": "false"}
     frames = random_frames(Conversation(Bench(tmp_path / "frames")), dice, 40)
     for name, pieces in (("together", [b"".join(frames)]), ("one by one", frames)):
-        bench = Bench(tmp_path / name, **settings)
-        bench.controller.create_topics([NewTopic(TOPIC, 2, 1)])
+        bench = Bench(tmp_path / name, None, **settings)
+        bench.controller.create_topics([NewTopic(TOPIC, 2, 1, configs=tuple(configs.items()))])
         talk = Conversation(bench)
         for piece in pieces:
             talk.send(piece)
@@ -311,7 +325,7 @@ def test_requests_of_one_read_have_the_same_effects_as_one_by_one(tmp_path: Path
         assert not talk.carrier.is_closed
     assert said[0] == said[1]
     assert kept[0] == kept[1]
-    assert len(kept[0]) == 2
+    assert len(kept[0]) >= 2
     assert all(kept[0])
 
 
@@ -338,3 +352,43 @@ def test_a_size_that_no_frame_has_ends_the_connection_after_what_came_before_it(
 
     assert base_offsets(talk.answers()) == [0, 1, 2]
     assert talk.carrier.is_closed
+
+
+def test_what_came_before_a_request_that_ends_the_connection_is_answered(tmp_path: Path) -> None:
+    """With acks=0 an error is told by ending the connection, which is no answer to the request before."""
+    disk = ManualOffload()
+    bench = Bench(tmp_path, disk)
+    bench.controller.create_topics([NewTopic(TOPIC, 1, 1)])
+    talk = Conversation(bench)
+    refused = produce(acks=0, topic="nowhere")
+    talk.send(
+        talk.frame(ApiKey.PRODUCE, 9, produce())
+        + talk.frame(ApiKey.PRODUCE, 9, refused, has_answer=False)
+        + talk.frame(ApiKey.PRODUCE, 9, produce())
+    )
+    was_closed = [talk.carrier.is_closed]
+    talk.send(b"\0\0")
+
+    disk.run_all()
+
+    assert base_offsets(talk.answers()) == [0]
+    assert [*was_closed, talk.carrier.is_closed] == [False, True]
+    assert bench.broker.partition(TOPIC, 0).offsets().log_end_offset == 1
+
+
+def test_an_idempotent_gap_is_told_as_such_where_batches_get_their_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.controller.create_topics([NewTopic(TOPIC, 1, 1, configs=(("message.timestamp.type", "LogAppendTime"),))])
+    talk = Conversation(bench)
+    for sequence in (0, 1, 5):
+        builder = BatchBuilder(producer_id=7, producer_epoch=0, base_sequence=sequence)
+        builder.append(1_750_000_000_000, None, b"v")
+        data = PartitionProduceData(index=0, records=bytes(builder.build()))
+        request = ProduceRequest(acks=1, timeout_ms=5, topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])])
+        talk.send(talk.frame(ApiKey.PRODUCE, 9, request))
+
+    codes = []
+    for answer in talk.answers():
+        assert isinstance(answer.message, ProduceResponse)
+        codes.append(answer.message.responses[0].partition_responses[0].error_code)
+    assert codes == [0, 0, OutOfOrderSequenceNumber.code]

@@ -131,7 +131,7 @@ class KafkaSession:
         try:
             self._handle_frames()
         except Exception as error:
-            self._end_because(error)
+            self._end_because(error, after_answers=True)
         finally:
             self._is_advancing = False
 
@@ -266,14 +266,20 @@ class KafkaSession:
         if self._is_finishing and not self._slots and not self._is_over:
             self._end()
 
-    def _end_because(self, error: Exception) -> None:
-        """End the connection: the client is not understood, must be told so that way, or met a fault of ours."""
+    def _end_because(self, error: Exception, *, after_answers: bool = False) -> None:
+        """End the connection: the client is not understood, must be told so that way, or met a fault of ours.
+
+        What was asked before a request that ends it is answered first, as by Kafka, who would not have read on yet.
+        """
         peer = self._context.peer.host
         if isinstance(error, (InvalidFrame, DecodeError)):
             _log.info("connection ended: %s", error, extra={"peer": peer})
         elif not isinstance(error, CloseConnection):
             _log.error("connection ended: a request met a fault", exc_info=error, extra={"peer": peer})
-        self._end()
+        if after_answers and self._slots:
+            self._is_finishing = True
+        else:
+            self._end()
 
     def _end(self) -> None:
         """Send what was answered, then close."""

@@ -131,6 +131,8 @@ def answer_usual(frame: memoryview, reader: FrameReader, context: RequestContext
     if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
         return frame
     partition = topic.partitions[asked.partition]
+    if partition.rules.is_append_time:  # a batch that was given its time can't be looked at once more
+        return frame
     if reader.has_frame():
         return _answer_run(_read_run(asked, frame, reader), partition, reader, context, out)
     said = _append_one(asked, frame, partition, context)
