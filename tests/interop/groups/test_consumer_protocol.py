@@ -234,6 +234,11 @@ def test_a_static_member_keeps_its_partitions_over_its_own_restart(
     wait_for_members(broker, 2, first, second)
     wait_for_records(wanted, first, second)
     wait_for_commits(60, first, second)
+    wait_until(
+        lambda: len(first.partitions) == len(second.partitions) == 3,
+        [first, second],
+        "each has its share, also where one had read all before the other came",
+    )
     had, epoch = first.partitions, described(broker)
     first.leave()
 
