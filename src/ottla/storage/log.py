@@ -259,7 +259,7 @@ class PartitionLog:
             raise self.failure
         facts = self._facts_together(batches)
         active = self.active
-        if leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):
+        if not facts or leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):
             return ()
         written = [batch for batch, _ in batches[: len(facts)]]
         for batch, fact in zip(written, facts, strict=True):
@@ -328,11 +328,11 @@ class PartitionLog:
                 )
             )
             self.log_end_offset = fact.last_offset + 1
-        if not is_durable:
+        if is_durable:
+            self._advance_undurable()
+        else:
             self._pending.extend(tickets)
             host.schedule_flush(self)
-        elif tickets:
-            self._advance_undurable()
         return tickets
 
     def _advance_undurable(self) -> None:
