@@ -52,7 +52,7 @@ class KernelSyncs:
                 context = module.Context(ROOM)
                 self._loop.add_reader(context.fileno, self._take_ended)
             except (ImportError, AttributeError, SystemError, OSError, NotImplementedError):
-                self._is_refused = True
+                self._is_refused = True  # no package or an older one, a kernel or a loop without it: threads do as well
             else:
                 self._context = context
                 self._new_sync = module.Operation.fdsync
@@ -112,5 +112,5 @@ class KernelSyncs:
         error = None
         if result >= _NEGATIVE:
             number = 2 * _NEGATIVE - result
-            error = OSError(number, os.strerror(number), errno.errorcode.get(number))
+            error = OSError(number, os.strerror(number))
         self._loop.call_soon(done, error)
