@@ -12,38 +12,23 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from ottla.clock import SystemClock
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
-from ottla.engine import Sync
 from ottla.model import TopicId, TopicPartition
 from ottla.records.builder import BatchBuilder
 from ottla.storage.files import LocalFileSystem
+from ottla.storage.inspection import InlineOffload
 from ottla.storage.manager import LogManager
 
 ROUNDS = 9
 PARTITION = TopicPartition("bench", 0)
 SIZES = {200: 20_000, 64 * 1024: 1_000}
 """Bytes of a batch to appends per round."""
-
-
-class Inline:
-    """An `engine.Offload` without a loop: under policy `os` nothing is handed to it until a segment rolls."""
-
-    def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        work()
-        done(None)
-
-    def sync(self, syncs: Sequence[Sync]) -> None:
-        for file, done in syncs:
-            self.submit(file.sync, done)
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        callback()
 
 
 def make_batch(size_bytes: int) -> bytearray:
@@ -65,7 +50,7 @@ def measure(action: Callable[[], object], count: int) -> float:
 
 def run(directory: Path) -> None:
     config = BrokerConfig.from_properties({"log.dirs": str(directory / "logs"), "ottla.flush.policy": "os"})
-    manager = LogManager(config, SystemClock(), Inline(), LocalFileSystem())
+    manager = LogManager(config, SystemClock(), InlineOffload(), LocalFileSystem())
     manager.open()
     manager.load()
     manager.create(PARTITION, TopicId(bytes(15) + b"\x01"), LogConfig())

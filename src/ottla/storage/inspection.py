@@ -40,8 +40,8 @@ from ottla.storage.verify import verify_partition
 _NEVER_MS = 2**31 - 1
 
 
-class _NoOffload:
-    """Nothing blocks anybody in a tool."""
+class InlineOffload:
+    """An `engine.Offload` for tools, in which nothing blocks anybody: all is done at once."""
 
     def submit(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         work()
@@ -119,7 +119,7 @@ def repair_partition(filesystem: FileSystem, path: str) -> int:
     host = LogHost(
         clock=SystemClock(),
         filesystem=filesystem,
-        offload=_NoOffload(),
+        offload=InlineOffload(),
         open_files=OpenFiles(filesystem),
         schedule_flush=lambda log: None,
         syncs_appends=False,
