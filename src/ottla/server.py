@@ -13,7 +13,6 @@ import errno
 import socket
 from collections.abc import Sequence
 from typing import Final
-from uuid import uuid4
 
 from ottla.broker.broker import Broker
 from ottla.broker.loop import LoopOffload, LoopTimers
@@ -42,6 +41,7 @@ from ottla.dialects.listener import HostNames, IdleConnections, Listener, Socket
 from ottla.engine import StateRecord
 from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import TopicId, TopicPartition, format_uuid
+from ottla.random_ids import random_uuid
 from ottla.records.compression import Codec
 from ottla.storage.checkpoints import CorruptCheckpoint
 from ottla.storage.directory import META_PROPERTIES, DirectoryError, MetaProperties, check_known, check_none_lost
@@ -141,7 +141,7 @@ class Server:
         meta = self._claim_directories()
         self._log.find_logs()
         store = self._find_metadata_log()
-        self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=_random_uuid)
+        self._metadata = MetadataController(store, self._identity(meta, ()), self.config, random_uuid=random_uuid)
         store.check()
         self._metadata.load()
         self._check_directories(self._metadata.view)
@@ -227,12 +227,12 @@ class Server:
             raise StartError(
                 f"{directories[0].path} belongs to node {known.node_id}, and node.id is {self.config.node_id}"
             )
-        cluster_id = known.cluster_id if known is not None else format_uuid(_random_uuid())
+        cluster_id = known.cluster_id if known is not None else format_uuid(random_uuid())
         for directory in directories:
             if directory.meta is None:
                 if self._is_read_only:
                     raise StartError(f"{directory.path} has no {META_PROPERTIES}: there is nothing to serve read-only")
-                directory.claim(MetaProperties(cluster_id, self.config.node_id, _random_uuid()))
+                directory.claim(MetaProperties(cluster_id, self.config.node_id, random_uuid()))
         meta = directories[0].meta
         assert meta is not None
         return meta
@@ -289,7 +289,7 @@ class Server:
             node_id=meta.node_id,
             directory_id=meta.directory_id or bytes(16),
             log_dirs=sorted(one.meta.directory_id or bytes(16) for one in self._log.directories if one.meta),
-            incarnation_id=_random_uuid(),
+            incarnation_id=random_uuid(),
             listeners=listeners,
             rack=self.config.rack,
         )
@@ -374,10 +374,6 @@ def _overlay(clock: Clock) -> FileSystem:
     from ottla.storage.read_only_files import ReadOnlyFiles
 
     return OverlayFileSystem(ReadOnlyFiles(), clock)
-
-
-def _random_uuid() -> bytes:
-    return uuid4().bytes
 
 
 def _machine_name() -> str:

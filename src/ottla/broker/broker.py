@@ -9,16 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from random import Random
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSessions
 from ottla.broker.fetching import Fetching, FetchPlan, Reply
-from ottla.broker.loggers import alter_logger_resources
-from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration
 from ottla.broker.metadata.controller import MetadataController
 from ottla.broker.metadata.decision import Committed
 from ottla.broker.metadata.features import SUPPORTED_FEATURES, FeatureRange
@@ -27,7 +21,6 @@ from ottla.broker.metadata.topic_names import INTERNAL_TOPICS, check_not_interna
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.broker.read_only import refuse_change
-from ottla.broker.telemetry import Telemetry
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
@@ -39,22 +32,27 @@ from ottla.errors import (
     UnknownTopicOrPartition,
 )
 from ottla.model import OFFSETS_TOPIC, ZERO_TOPIC_ID, IsolationLevel, TopicId, TopicPartition
+from ottla.random_ids import random_below, random_uuid
 
 if TYPE_CHECKING:
     from ottla.broker.administration import Administration
     from ottla.broker.groups.coordinator import GroupCoordinator
+    from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration
+    from ottla.broker.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class Topic:
     """A topic as it is served: its partitions by number."""
 
-    name: str
-    topic_id: TopicId
-    partitions: list[Partition]
-    is_internal: bool
+    __slots__ = ("is_internal", "name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: TopicId, *, is_internal: bool) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.is_internal = is_internal
+        self.partitions: list[Partition] = []
 
     def partition(self, number: int) -> Partition:
         """Return a partition. Raises `UnknownTopicOrPartition`."""
@@ -86,12 +84,12 @@ class Broker:
         self.timers = timers
         self.fetch_sessions = FetchSessions(
             clock,
-            partial(Random().randint, 1, MAX_SESSION_ID),
+            lambda: 1 + random_below(MAX_SESSION_ID),
             slots=self.config.integer("max.incremental.fetch.session.cache.slots"),
         )
         self._administration: Administration | None = None
         self._groups: GroupCoordinator | None = None
-        self.telemetry = Telemetry(clock, lambda: uuid4().bytes)
+        self._telemetry: Telemetry | None = None
         self._log = log
         self._state = state
         self._fetch_max_bytes = self.config.fetch_max_bytes
@@ -111,6 +109,8 @@ class Broker:
     def groups(self) -> GroupCoordinator:
         """Groups of consumers and what they have committed."""
         if self._groups is None:
+            from uuid import uuid4
+
             from ottla.broker.groups.coordinator import GroupCoordinator
             from ottla.broker.groups.rebalance import GroupServices
 
@@ -131,6 +131,15 @@ class Broker:
 
             self._administration = Administration(self.metadata, self._log)
         return self._administration
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What clients push of their own metrics."""
+        if self._telemetry is None:
+            from ottla.broker.telemetry import Telemetry
+
+            self._telemetry = Telemetry(self.clock, random_uuid)
+        return self._telemetry
 
     # -- who we are -----------------------------------------------------------------------------------------------
 
@@ -175,6 +184,8 @@ class Broker:
 
         The answer has one entry per alteration, in their order: None where it was done. Raises `KafkaStorageError`.
         """
+        from ottla.broker.loggers import alter_logger_resources
+
         for_loggers = [one for one in alterations if one.is_for_loggers]
         committed = self.metadata.alter_configs(
             [one for one in alterations if not one.is_for_loggers], validate_only=validate_only
@@ -215,7 +226,7 @@ class Broker:
                 _log.warning("a log belongs to no topic and is left alone", extra={"partition": str(stray)})
 
     def load_groups(self) -> None:
-        """Replay the groups and offsets that are stored. Raises `KafkaStorageError`."""
+        """Replay the groups and offsets that are stored."""
         topic = self._topics.get(OFFSETS_TOPIC)
         if topic is not None:
             self.groups.open(len(topic.partitions))
@@ -247,7 +258,7 @@ class Broker:
         """Make a topic's partitions, or those that it gained. `stored` are logs that need not be created."""
         topic = self._topics.get(image.name)
         if topic is None:
-            topic = Topic(image.name, image.topic_id, [], image.name in INTERNAL_TOPICS)
+            topic = Topic(image.name, image.topic_id, is_internal=image.name in INTERNAL_TOPICS)
             self._topics[image.name] = self._topics_by_id[image.topic_id] = topic
         config = self.log_config(image)
         for partition in image.partitions[len(topic.partitions) :]:

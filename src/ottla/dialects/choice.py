@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import TYPE_CHECKING
 
 from ottla.broker.broker import Broker
 from ottla.config.listeners import JAFKA, JAFKA_HTTP, LITE, Listener
 from ottla.dialects.kafka.dialect import KafkaDialect
 from ottla.dialects.session import Dialect
+from ottla.random_ids import random_below
 
 if TYPE_CHECKING:
     from ottla.broker.jafka_topics import ByteLogs
@@ -67,6 +67,6 @@ class Dialects:
         return JafkaHandlers(
             JafkaTopics(self._broker, self._jafka_logs(), JafkaTopicSettings.from_config(config)),
             is_password=password_check(config.text("ottla.jafka.password")),
-            random_below=Random().randrange,
+            random_below=random_below,
             max_answer_bytes=config.fetch_max_bytes,
         )

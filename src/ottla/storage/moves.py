@@ -16,13 +16,13 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
-from uuid import uuid4
 
 from ottla.clock import Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.engine import FutureLogFacts
 from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import TopicId, TopicPartition
+from ottla.random_ids import random_uuid
 from ottla.storage.background import Background
 from ottla.storage.checkpoints import PARTITION_METADATA, format_partition_metadata
 from ottla.storage.directory import DELETE_SUFFIX, FUTURE_SUFFIX, LogDirectory
@@ -165,7 +165,7 @@ class LogMoves:
             self._turn_round(move)
         if self._logs.directory_of(partition) is destination:
             return
-        path = destination.future_path(partition, uuid4().bytes)
+        path = destination.future_path(partition, random_uuid())
         move = self._new_move(partition, destination)
         try:
             self._host.filesystem.make_directory(path)

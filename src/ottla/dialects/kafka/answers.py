@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ottla.broker.broker import Broker
@@ -20,19 +19,19 @@ ANONYMOUS = "User:ANONYMOUS"
 """The principal of everyone on a listener without authentication."""
 
 
-@dataclass(slots=True)
 class RequestContext:
     """What is known about a request besides its body.
 
     One per connection, filled anew for each request: a handler that answers later keeps what it needs of it.
     """
 
-    broker: Broker
-    peer: Peer
-    principal: str = ANONYMOUS
-    api_key: int = -1
-    api_version: int = -1
-    client_id: str | None = None
+    def __init__(self, broker: Broker, peer: Peer, *, api_version: int = -1) -> None:
+        self.broker = broker
+        self.peer = peer
+        self.principal = ANONYMOUS
+        self.api_key = -1
+        self.api_version = api_version
+        self.client_id: str | None = None
 
     @property
     def listener_name(self) -> str:
