@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
 from ottla.config.broker_config import BrokerConfig
@@ -16,7 +14,7 @@ DEFAULTS = BrokerConfig.from_properties({})
 
 
 def test_there_is_one_field_for_each_topic_setting() -> None:
-    assert [field.name for field in fields(LogConfig)] == [name.replace(".", "_") for name in TOPIC_SETTINGS]
+    assert list(LogConfig._fields) == [name.replace(".", "_") for name in TOPIC_SETTINGS]
 
 
 def test_without_any_setting_the_defaults_of_the_class_hold() -> None:

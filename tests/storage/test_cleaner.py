@@ -6,12 +6,12 @@ import logging
 import random
 import shutil
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit
 from ottla.model import AppendOrigin
@@ -177,6 +177,32 @@ def test_clean_part_counts_again_after_a_restart(tmp_path: Path, caplog: pytest.
         again.advance(3)
         again.advance(3)
     assert not [record for record in caplog.records if "compacted up to" in record.getMessage()]
+
+
+def test_deleted_log_takes_its_clean_part_with_it_before_anything_was_compacted(tmp_path: Path) -> None:
+    topic = Compacted(tmp_path)
+    for value in range(20):
+        topic.put((b"k", b"%d" % value))
+    topic.clean()
+    topic.kept.manager.close()
+    again = Compacted(tmp_path)
+    again.kept.manager.delete(TP)
+    again.kept.manager.create(TP, TOPIC_ID, again.config)
+    for value in range(20):
+        again.put((b"k", b"%d" % value))
+    again.clean()
+    again.kept.advance(1)
+    assert again.records() == [(19, b"k", b"19")], "what was clean in the log before says nothing of this one"
+
+
+def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:
+    topic = Compacted(tmp_path, {"log.cleaner.enable": "false"})
+    for value in range(20):
+        topic.put((b"k", b"%d" % value))
+    topic.kept.manager.configure_housekeeping(BrokerConfig.from_properties({"log.cleaner.enable": "false"}))
+    topic.clean()
+    topic.kept.advance(1000)
+    assert len(topic.records()) == 20
 
 
 def test_dirty_ratio_decides(tmp_path: Path) -> None:
@@ -400,7 +426,7 @@ def test_index_settings_that_became_smaller_end_no_compaction(tmp_path: Path) ->
     topic = Compacted(tmp_path, index_interval_bytes=0, internal_segment_bytes=10_000)
     for value in range(60):
         topic.put((b"k%d" % (value % 30), b"%d" % value))
-    topic.kept.manager.configure(TP, replace(topic.config, segment_index_bytes=80))
+    topic.kept.manager.configure(TP, topic.config._replace(segment_index_bytes=80))
     topic.clean()
     topic.kept.advance(5)
     assert [offset for offset, _, _ in topic.records()] == list(range(30, 60))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ottla.config.log_config import LogConfig
@@ -75,7 +73,7 @@ def test_size_counts_until_the_rest_would_be_too_small() -> None:
 
 
 def test_size_zero_keeps_nothing() -> None:
-    assert expired(segments(0, 0), replace(CONFIG, retention_bytes=0)).segments == 2
+    assert expired(segments(0, 0), CONFIG._replace(retention_bytes=0)).segments == 2
 
 
 def test_log_start_comes_before_size_in_one_pass() -> None:
@@ -87,7 +85,7 @@ def test_log_start_comes_before_size_in_one_pass() -> None:
 
 
 def test_compacted_log_loses_only_what_lies_below_its_start() -> None:
-    config = replace(CONFIG, cleanup_policy=frozenset({"compact"}))
+    config = CONFIG._replace(cleanup_policy=frozenset({"compact"}))
     assert expired(segments(9_999, 9_999, 9_999), config, start=10) == (1, "log start offset")
 
 

@@ -8,8 +8,7 @@ in `topic_settings`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.broker_settings import BROKER_SETTINGS
@@ -21,8 +20,7 @@ from ottla.model import TimestampType
 TIMESTAMP_TYPES: Final = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(NamedTuple):
     """What holds for every partition of a topic: sizes in bytes, times in milliseconds."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
@@ -69,6 +67,11 @@ class LogConfig:
     def is_jafka(self) -> bool:
         """True where the topic's files are Jafka's, which was decided when it was made."""
         return self.ottla_format == JAFKA_FORMAT
+
+    @property
+    def is_compacted(self) -> bool:
+        """True where of records with the same key only the last must stay."""
+        return "compact" in self.cleanup_policy
 
     @classmethod
     def resolve(cls, broker: BrokerConfig, dynamic: Mapping[str, str], overrides: Mapping[str, str]) -> LogConfig:

@@ -89,7 +89,7 @@ class ProduceRules:
             timestamp_type=config.message_timestamp_type,
             before_max_ms=config.message_timestamp_before_max_ms,
             after_max_ms=config.message_timestamp_after_max_ms,
-            is_compacted="compact" in config.cleanup_policy,
+            is_compacted=config.is_compacted,
             max_inflated_bytes=max_inflated_bytes(config.max_message_bytes),
         )
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.clock import Timers
 from ottla.config.broker_config import BrokerConfig
@@ -20,7 +20,6 @@ from ottla.errors import KafkaStorageError
 from ottla.model import TopicPartition
 from ottla.storage.background import Background
 from ottla.storage.checkpoints import CorruptCheckpoint
-from ottla.storage.cleaner import COMPACT, Cleaner
 from ottla.storage.directory import LogDirectory
 from ottla.storage.host import LogHost
 from ottla.storage.housekeeping import Housekeeper
@@ -29,6 +28,9 @@ from ottla.storage.place import Place
 from ottla.storage.segment import LOG_SUFFIX
 from ottla.storage.sweeper import Sweeper, SweptLog
 from ottla.storage.trash import Trash, remove_all
+
+if TYPE_CHECKING:
+    from ottla.storage.cleaner import Cleaner
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +71,18 @@ class KeptLogs(Protocol):
 class Chores:
     """All methods run on the owner's loop."""
 
-    __slots__ = ("_background", "_cleaner", "_host", "_housekeeper", "_logs", "_sweeper", "_trash")
+    __slots__ = (
+        "_background",
+        "_clean_offsets",
+        "_cleaner",
+        "_host",
+        "_housekeeper",
+        "_logs",
+        "_settings",
+        "_sweeper",
+        "_timers",
+        "_trash",
+    )
 
     def __init__(self, logs: KeptLogs, host: LogHost, background: Background, trash: Trash) -> None:
         self._logs = logs
@@ -79,12 +92,16 @@ class Chores:
         self._sweeper = Sweeper(self, host, background, trash)
         self._housekeeper: Housekeeper | None = None
         self._cleaner: Cleaner | None = None
+        self._clean_offsets: dict[TopicPartition, int] = {}
+        """Up to where each log is compacted; the cleaner's, once there is one."""
 
     # ---- when
 
     def start(self, timers: Timers, settings: BrokerConfig) -> None:
         """Do from now on what has to be done from time to time, see `housekeeping`."""
         logs = self._logs
+        self._timers = timers
+        self._settings = settings
         keeper = Housekeeper(timers, self._host.clock, remove=self._empty_trash, next_removal=self._trash.next_deadline)
         checkpoint_ms = settings.integer("log.flush.offset.checkpoint.interval.ms")
         keeper.add("rolled segments", self._flush_rolled, checkpoint_ms)
@@ -92,19 +109,19 @@ class Chores:
         keeper.add("retention", self._sweep, settings.integer("log.retention.check.interval.ms"))
         keeper.add("producers", logs.expire_producers, settings.integer("producer.id.expiration.check.interval.ms"))
         keeper.add(FLUSH_CHORE, self._flush_due, self._shortest_flush_ms())
-        if settings.boolean("log.cleaner.enable"):
-            self._cleaner = Cleaner(self, self._host, self._background, self._trash, timers, self._read_clean_offsets())
-            self._cleaner.configure(settings)
-            keeper.add(CLEANER_CHORE, self._cleaner.clean, settings.integer("log.cleaner.backoff.ms"))
+        keeper.add(CLEANER_CHORE, self._clean, _cleaning_interval_ms(settings))
+        self._clean_offsets = self._read_clean_offsets()
         self._housekeeper = keeper
         self._trash.on_add = keeper.note_trash
         keeper.start(settings)
 
     def configure(self, settings: BrokerConfig) -> None:
         """Use the cleaner's settings as they are now."""
-        if self._cleaner is not None and self._housekeeper is not None:
+        self._settings = settings
+        if self._cleaner is not None:
             self._cleaner.configure(settings)
-            self._housekeeper.change_interval(CLEANER_CHORE, settings.integer("log.cleaner.backoff.ms"))
+        if self._housekeeper is not None:
+            self._housekeeper.change_interval(CLEANER_CHORE, _cleaning_interval_ms(settings))
 
     def stop(self) -> None:
         """Begin nothing more."""
@@ -123,6 +140,7 @@ class Chores:
 
     def forget(self, partition: TopicPartition) -> None:
         """Take note that a partition is gone; another may come under its name."""
+        self._clean_offsets.pop(partition, None)
         if self._cleaner is not None:
             self._cleaner.forget(partition)
 
@@ -131,6 +149,16 @@ class Chores:
     def _sweep(self) -> None:
         self._sweeper.sweep()
         self._logs.sweep_jafka_logs()
+
+    def _clean(self) -> None:
+        if self._cleaner is None:
+            if not self.compacted_logs():
+                return
+            from ottla.storage.cleaner import Cleaner  # a start has no time for what many brokers never need
+
+            self._cleaner = Cleaner(self, self._host, self._background, self._trash, self._timers, self._clean_offsets)
+            self._cleaner.configure(self._settings)
+        self._cleaner.clean()
 
     def _flush_rolled(self) -> None:
         for log in self._logs.opened.values():
@@ -184,7 +212,7 @@ class Chores:
         places = [
             (partition, place)
             for partition, place in self._logs.places.items()
-            if COMPACT in place.config.cleanup_policy and not place.config.is_jafka
+            if place.config.is_compacted and not place.config.is_jafka
         ]
         unknown = [one for one in places if one[0] not in opened and not one[1].is_looked_at]
         if unknown:
@@ -216,6 +244,11 @@ class Chores:
                 if partition not in offsets or (place is not None and place.directory is directory):
                     offsets[partition] = offset
         return offsets
+
+
+def _cleaning_interval_ms(settings: BrokerConfig) -> int | None:
+    """How often somebody looks for what is to be compacted; None where nothing is."""
+    return settings.integer("log.cleaner.backoff.ms") if settings.boolean("log.cleaner.enable") else None
 
 
 def _note_unlooked(error: BaseException | None) -> None:

@@ -38,7 +38,6 @@ PIECE_BYTES: Final = 4 << 20
 """How much is read before the thread is given back."""
 _NEVER_MS: Final = 2**63 - 1
 _RATE: Final = "log.cleaner.io.max.bytes.per.second"
-COMPACT: Final = "compact"
 
 
 class CompactedLogs(Protocol):
@@ -197,7 +196,7 @@ class Cleaner:
         log = self._logs.find_opened(current.partition)
         is_alive = log is current.log and log.failure is None and not self._background.is_stopping
         is_alive = is_alive and not current.log.is_moving
-        return is_alive and COMPACT in current.log.config.cleanup_policy
+        return is_alive and current.log.config.is_compacted
 
     def _after_pause(self, current: _Pass) -> None:
         """Go on as fast as the allowed rate lets it."""

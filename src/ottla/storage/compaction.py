@@ -9,7 +9,6 @@ decision, how the new files take their place is `swap`'s; who compacts when is `
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ottla.errors import KafkaStorageError
@@ -211,7 +210,7 @@ class Compaction:
     def _new_segment(self, base_offset: int) -> Segment:
         """Make an empty segment in `.cleaned` files, in place of those that an earlier attempt left."""
         open_files = OpenFiles(self._filesystem, limit=2)
-        config = replace(self._config, segment_index_bytes=_ANY_SIZE)  # which says when to roll, and nobody rolls here
+        config = self._config._replace(segment_index_bytes=_ANY_SIZE)  # which says when to roll, and nobody rolls here
         new = Segment(self._filesystem, open_files, self._directory, base_offset, config, CLEANED_SUFFIX)
         for path in new.paths():
             self._filesystem.remove(path + CLEANED_SUFFIX)

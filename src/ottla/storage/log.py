@@ -442,7 +442,7 @@ class PartitionLog:
         """Return how long this segment may be active: `segment.ms`, less a part of the jitter that is its own."""
         config = self.config
         life_ms = config.segment_ms
-        if "compact" in config.cleanup_policy:
+        if config.is_compacted:
             life_ms = min(life_ms, config.max_compaction_lag_ms)
         jitter_ms = min(config.segment_jitter_ms, life_ms)
         if jitter_ms:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ottla.config.log_config import LogConfig
 from ottla.config.topic_settings import JAFKA_FORMAT
@@ -46,7 +45,7 @@ class PlaceFinder:
         place.recovery_point = self._recovery_points.get(partition, 0)
         place.log_start_offset = self._log_start_offsets.get(partition, 0)
         if place.topic_id == ZERO_TOPIC_ID and directory.is_from_jafka(str(partition)):
-            place.config = replace(self._config, ottla_format=JAFKA_FORMAT)
+            place.config = self._config._replace(ottla_format=JAFKA_FORMAT)
             place.is_clean, place.is_from_jafka = False, True
         return place
 
