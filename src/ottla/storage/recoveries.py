@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 from ottla.errors import KafkaError
 from ottla.model import TopicPartition
@@ -17,12 +16,14 @@ from ottla.storage.log import PartitionLog
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class Recovered:
     """The logs that are fit for use again, and why others are not."""
 
-    logs: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
-    failures: dict[TopicPartition, KafkaError] = field(default_factory=dict)
+    __slots__ = ("failures", "logs")
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.failures: dict[TopicPartition, KafkaError] = {}
 
     def describe(self) -> str:
         """Return what was repaired, in words."""

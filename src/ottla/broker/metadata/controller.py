@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration, decide_alter_configs
-from ottla.broker.metadata.assign_directory import decide_assign_directory
 from ottla.broker.metadata.auto_create import topic_to_create
 from ottla.broker.metadata.control import kraft_version_level, quorum_voter
-from ottla.broker.metadata.create_partitions import CreatePartitionsAnswer, GrownTopic, decide_create_partitions
 from ottla.broker.metadata.create_topics import (
     CreateTopicsAnswer,
     NewTopic,
@@ -26,12 +23,10 @@ from ottla.broker.metadata.create_topics import (
     decide_create_topics,
 )
 from ottla.broker.metadata.decision import Committed, Decision
-from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference, decide_delete_topics
 from ottla.broker.metadata.features import KRAFT_VERSION
 from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.producer_ids import ProducerIdBlock, ProducerIds, decide_producer_id_block
 from ottla.broker.metadata.quorum import QuorumImage
-from ottla.broker.metadata.reassign_partitions import Reassignment, ReassignmentAnswer, decide_reassignments
 from ottla.broker.metadata.records import (
     AbortTransactionRecord,
     MetadataRecord,
@@ -59,6 +54,12 @@ from ottla.engine import Shard, StateRecord, StateStore, Ticket
 from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_TOPIC_ID, TopicId, TopicPartition, format_uuid
 from ottla.protocol.primitives import DecodeError
+
+if TYPE_CHECKING:
+    from ottla.broker.metadata.alter_configs import AlterConfigsAnswer, ConfigAlteration
+    from ottla.broker.metadata.create_partitions import CreatePartitionsAnswer, GrownTopic
+    from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference
+    from ottla.broker.metadata.reassign_partitions import Reassignment, ReassignmentAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -211,7 +212,7 @@ class MetadataController:
             if self._store.record_bytes_since_snapshot:
                 self._snapshot_timer.note_append()
 
-    # -- changes --------------------------------------------------------------------------------------------------
+    # -- changes; what decides most of them is imported when it is first needed: imports are half of a start --------
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
@@ -257,12 +258,16 @@ class MetadataController:
 
     def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:
         """Delete topics by name or id."""
+        from ottla.broker.metadata.delete_topics import decide_delete_topics
+
         return self.commit(decide_delete_topics(self._state, references))
 
     def create_partitions(
         self, topics: Sequence[GrownTopic], *, validate_only: bool = False
     ) -> Committed[CreatePartitionsAnswer]:
         """Give topics more partitions. Raises `PolicyViolation` for a request that is too large as a whole."""
+        from ottla.broker.metadata.create_partitions import decide_create_partitions
+
         decision = decide_create_partitions(
             self._state,
             topics,
@@ -275,6 +280,8 @@ class MetadataController:
         self, alterations: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Committed[AlterConfigsAnswer]:
         """Change settings of topics, brokers, groups and client metrics."""
+        from ottla.broker.metadata.alter_configs import decide_alter_configs
+
         decision = decide_alter_configs(self._state, alterations, self.settings.values)
         return self.commit(decision, validate_only=validate_only)
 
@@ -282,6 +289,8 @@ class MetadataController:
         self, reassignments: Sequence[Reassignment], *, allow_replication_factor_change: bool
     ) -> Committed[ReassignmentAnswer]:
         """Change partitions' replicas. A leader epoch that was only raised in memory is recorded with it."""
+        from ottla.broker.metadata.reassign_partitions import decide_reassignments
+
         decision = decide_reassignments(
             self._state,
             reassignments,
@@ -297,6 +306,8 @@ class MetadataController:
 
     def assign_directory(self, partition: TopicPartition, directory_id: bytes) -> Committed[None]:
         """Record that a log lies in another log directory now. Raises `KafkaStorageError`."""
+        from ottla.broker.metadata.assign_directory import decide_assign_directory
+
         decision = decide_assign_directory(self._state, partition, directory_id)
         for record in decision.records:
             assert isinstance(record, PartitionChangeRecord), "a directory is changed by partition"

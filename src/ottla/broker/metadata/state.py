@@ -19,7 +19,6 @@ snapshot has what was recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, cast
 
@@ -75,25 +74,29 @@ from ottla.model import TopicId, format_uuid
 _EMPTY: Final[Mapping[str, str]] = {}
 
 
-@dataclass(slots=True)
 class _Topic:
-    name: str
-    topic_id: TopicId
-    partitions: dict[int, PartitionImage] = field(default_factory=dict)
-    image: TopicImage | None = None
+    __slots__ = ("image", "name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: TopicId) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: dict[int, PartitionImage] = {}
+        self.image: TopicImage | None = None
 
 
-@dataclass(slots=True)
 class TopicChanges:
     """Which topics a batch of records made, removed or reconfigured. Fed by replay, taken by the controller.
 
     `reconfigures_all` when a broker's settings changed, which are every topic's defaults.
     """
 
-    created: list[str] = field(default_factory=list)
-    deleted: list[TopicImage] = field(default_factory=list)
-    reconfigured: list[str] = field(default_factory=list)
-    reconfigures_all: bool = False
+    __slots__ = ("created", "deleted", "reconfigured", "reconfigures_all")
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+        self.deleted: list[TopicImage] = []
+        self.reconfigured: list[str] = []
+        self.reconfigures_all = False
 
 
 class MetadataState:
