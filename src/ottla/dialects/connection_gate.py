@@ -6,15 +6,16 @@ of them as `socket.listen.backlog.size` says, the others are refused. An address
 (`max.connections.per.ip` and its exceptions) is refused. Where brokers have a listener of their own
 (`inter.broker.listener.name`), room is made for it: the connection elsewhere that was silent for longest goes.
 
-Limits may change at any time and count for those that come or wait; nobody is put out for them. Knows no sockets.
+Limits may change at any time and count for those that come or wait; nobody is put out for them. Opens no sockets.
 """
 
 from __future__ import annotations
 
+import socket
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from ipaddress import ip_address
 from typing import Final, Protocol
 
 from ottla.clock import Clock, Timer, Timers
@@ -22,6 +23,10 @@ from ottla.config.broker_config import BrokerConfig
 from ottla.config.values import INT32_MAX
 
 UNLIMITED: Final = INT32_MAX
+
+IPV4_BYTES: Final = 4
+MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
+"""What stands before the bytes of an IPv4 address where it is written as one of IPv6."""
 
 Resolver = Callable[[str, Callable[[Sequence[str]], None]], None]
 """Looks a host name up and hands its addresses over, later and on the loop; none where there are none."""
@@ -121,7 +126,7 @@ class ConnectionGate:
         self._exceptions = exceptions = {}
         for host, limit in config.max_connections_per_ip_overrides.items():
             exceptions[usual_form(host)] = limit
-            if not _is_address(host):
+            if _packed(host) is None:
                 self._resolve(host, partial(_except, exceptions, limit))
         for name, side in self._sides.items():
             side.limit = config.listener_integer(name, "max.connections")
@@ -210,18 +215,19 @@ def _except(exceptions: dict[str, int], limit: int, addresses: Sequence[str]) ->
         exceptions.setdefault(usual_form(address), limit)
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
+def _packed(host: str) -> bytes | None:
+    """The 4 or 16 bytes of an address; None for a name."""
+    address = host.partition("%")[0]
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            return socket.inet_pton(family, address)
+    return None
 
 
 def usual_form(host: str) -> str:
     """The one text for an address that may be written in several ways; a name stays as it is."""
-    if not _is_address(host):
+    packed = _packed(host)
+    if packed is None:
         return host
-    address = ip_address(host.partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(address if mapped is None else mapped)
+    packed = packed.removeprefix(MAPPED_PREFIX)
+    return socket.inet_ntop(socket.AF_INET if len(packed) == IPV4_BYTES else socket.AF_INET6, packed)
