@@ -22,6 +22,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from ottla.cli.log_lines import LogLines
@@ -35,6 +36,9 @@ EXIT_SECOND_SIGNAL: Final = 130
 NEW_NODE: Final = "1"
 FEW_DESCRIPTORS: Final = 4096
 """Below it a start says so: each connection takes one, and each busy partition one or two."""
+
+HELP_WIDTH: Final = 100
+"""Columns of the help. Without it argparse asks how wide the terminal is at every option, with much imported for it."""
 
 EXAMPLES: Final = """\
 Examples:
@@ -108,7 +112,7 @@ def serve_parser() -> argparse.ArgumentParser:
         prog="ottla serve",
         description="Run a broker until it is told to stop: SIGTERM or Ctrl-C in order, the second one at once.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH),
     )
     parser.add_argument("properties", nargs="?", metavar="server.properties", help="settings, with Kafka's own keys")
     parser.add_argument("--data", metavar="DIR", help="where to keep data (log.dirs); ./ottla-data by default")
