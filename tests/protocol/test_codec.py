@@ -11,12 +11,27 @@ import pytest
 
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.codec import DecodeError, EncodeError, decode, decode_with_end, encode, encode_parts
+from ottla.protocol.internal.metadata_records import PartitionRecord
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
-from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from ottla.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.metadata import MetadataRequest
-from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.protocol.schema import UnknownTag
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.protocol.plans import StructCodec
+from ottla.protocol.primitives import Reader
+from ottla.protocol.schema import Message, UnknownTag
 from tests.protocol.kafka_data import Json, Shown, golden_cases, lines, message_types
 
 GOLDEN = {
@@ -161,6 +176,34 @@ def test_unknown_tags_need_a_flexible_version() -> None:
     with pytest.raises(UnsupportedVersion):
         encode(request, 8)
     assert decode(ProduceRequest, 9, encode(request, 9)).unknown_tags == [(1000, b"x")]
+
+
+def of_request(version: int, tag: int) -> bytes:
+    return encode(FetchRequest(unknown_tags=[UnknownTag(tag, b"\0")]), version)
+
+
+def of_partition(version: int, tag: int) -> bytes:
+    partition = FetchPartition(unknown_tags=[UnknownTag(tag, bytes(16))])
+    return encode(FetchRequest(topics=[FetchTopic(partitions=[partition])]), version)
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "data"),
+    [
+        (FetchRequest, 14, of_request(14, tag=1)),
+        (FetchRequest, 16, of_partition(16, tag=0)),
+        (FetchRequest, 17, of_partition(17, tag=1)),
+        (FetchResponse, 15, encode(FetchResponse(unknown_tags=[UnknownTag(0, b"\1")]), 15)),
+        (ProduceResponse, 9, encode(ProduceResponse(unknown_tags=[UnknownTag(0, b"\1")]), 9)),
+        (PartitionRecord, 1, encode(PartitionRecord(unknown_tags=[UnknownTag(2, b"\1")]), 1)),
+    ],
+)
+def test_a_tag_that_only_another_version_has_is_refused(cls: type[Message], version: int, data: bytes) -> None:
+    """Kafka's generated readers do so ("Tag 1 is not valid for version 14"); other tags are carried along."""
+    with pytest.raises(DecodeError, match="has no tag"):
+        decode(cls, version, data)
+    with pytest.raises(DecodeError, match="has no tag"):
+        StructCodec(cls, version, flexible=True).read(Reader(data, 0))
 
 
 @pytest.mark.parametrize("version", [8, 9, 13])

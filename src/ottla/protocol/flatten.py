@@ -47,7 +47,7 @@ def module_source(name: str) -> str:
     messages = [cls for cls in structs if issubclass(cls, Message)]
     parts = [_new_struct(cls) for cls in structs] + [_message(cls) for cls in messages]
     body = "\n\n\n".join("\n".join(_folded(lines)) for lines in parts)
-    called = ("lacking", "read_unknown_tags", "write_tags", "write_unknown_tags")
+    called = ("lacking", "misplaced", "read_unknown_tags", "write_tags", "write_unknown_tags")
     used = ", ".join(["Codec", *(name for name in called if f" {name}(" in body)])
     own = "\n".join(f"    {cls.__name__}," for cls in sorted(structs, key=lambda cls: cls.__name__.lower()))
     return f'''"""Flat codecs of `{name}`.
@@ -98,8 +98,10 @@ def _message(cls: StructType) -> Lines:
     yield "    def write(self, writer: Writer, value: Any) -> None:"
     yield f"        self.write_{_snake(cls)}(writer, value)"
     for part, of_versions in parts:
-        for lines in (_read_struct, _read_tags, _write_struct):
-            yield from _method(lines(part, of_versions))
+        compact = {version for version in of_versions if version >= flexible}
+        yield from _method(_read_struct(part, of_versions))
+        yield from _method(_read_tags(part, compact))
+        yield from _method(_write_struct(part, of_versions))
     defaults = [field.of for part, _ in parts for field in part.SCHEMA.fields if field.type == "struct"]
     for default in defaults:
         assert isinstance(default, StructType)
@@ -162,13 +164,15 @@ def _read_tags(cls: StructType, versions: set[int]) -> Lines:
     yield "        tag = reader.varint_int32()"
     yield "        size_bytes = reader.varint_int32()"
     keyword = "if"
-    flexible = {version for version in versions if any(version in field.tagged for field in _tagged(cls))}
     for field in _tagged(cls):
-        condition = _condition(_there(field, versions), flexible)
+        condition = _condition(_there(field, versions), versions)
         also = "" if condition == ALWAYS else f" and {condition}"
         yield f"        {keyword} tag == {field.tag}{also}:"
         yield from _indented(_indented(_indented(_read_field(field))))
         keyword = "elif"
+        if also:
+            yield f"        elif tag == {field.tag}:"
+            yield f"            raise misplaced({field.tag}, int(self.version))"
     yield "        else:"
     yield "            unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))"
     yield "    return unknown or ()"

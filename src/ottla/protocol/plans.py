@@ -12,11 +12,12 @@ from typing import Any, Final, cast
 
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.primitives import (
+    DecodeError,
     EncodeError,
     Reader,
     Writer,
 )
-from ottla.protocol.schema import Field, Struct, StructType, UnknownTag
+from ottla.protocol.schema import NO_TAG, Field, Struct, StructType, UnknownTag
 
 
 class Codec(ABC):
@@ -206,6 +207,7 @@ class StructCodec(Codec):
         self.flexible = flexible
         self.steps: list[Step] = []
         self.tagged: dict[int, TaggedStep] = {}
+        self.misplaced_tags: set[int] = set()
         self.absent: list[Absence] = []
         self.constants: list[tuple[str, object]] = []
         self.factories: list[tuple[str, Callable[[], object]]] = []
@@ -215,6 +217,8 @@ class StructCodec(Codec):
         self.holds_records = any(step.codec.holds_records for step in self.steps)
 
     def add(self, field: Field) -> None:
+        if field.tag != NO_TAG and self.version not in field.tagged:
+            self.misplaced_tags.add(field.tag)
         if self.version not in field.versions:
             self.absent.append(Absence(field))
             self.add_default(field)
@@ -245,7 +249,7 @@ class StructCodec(Codec):
 
     def read_tags(self, reader: Reader, value: Struct) -> Sequence[UnknownTag]:
         """Set the known tagged fields; return the others. The claimed size of a known one is not looked at."""
-        if not self.tagged:
+        if not self.tagged and not self.misplaced_tags:
             return read_unknown_tags(reader)
         unknown: list[UnknownTag] = []
         for _ in range(reader.tag_count()):
@@ -254,6 +258,8 @@ class StructCodec(Codec):
             step = self.tagged.get(tag)
             if step is not None:
                 setattr(value, step.name, step.codec.read(reader))
+            elif tag in self.misplaced_tags:
+                raise misplaced(tag, self.version)
             else:
                 unknown.append(UnknownTag(tag, reader.take(size_bytes)))
         return unknown or ()
@@ -352,6 +358,11 @@ def write_tags(
 def lacking(name: str, version: int) -> UnsupportedVersion:
     """Return the error for a field that is set, must not be dropped, and is not in the version."""
     return UnsupportedVersion(f"version {version} has no {name}")
+
+
+def misplaced(tag: int, version: int) -> DecodeError:
+    """Return the error for a tag that the message knows, but not in this version; unknown ones are carried along."""
+    return DecodeError(f"version {version} has no tag {tag}")
 
 
 def _tag(pair: tuple[int, bytes]) -> int:

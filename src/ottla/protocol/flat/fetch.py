@@ -25,7 +25,7 @@ from ottla.protocol.messages.fetch import (
     ReplicaState,
     SnapshotId,
 )
-from ottla.protocol.plans import Codec, lacking, read_unknown_tags, write_tags, write_unknown_tags
+from ottla.protocol.plans import Codec, lacking, misplaced, read_unknown_tags, write_tags, write_unknown_tags
 from ottla.protocol.primitives import Reader, Writer
 from ottla.protocol.schema import ZERO_UUID, Records, UnknownTag
 
@@ -308,6 +308,8 @@ class FetchRequestCodec(Codec):
                 value.cluster_id = reader.nullable_string(self.compact)
             elif tag == 1 and self.version >= 15:
                 value.replica_state = self.read_replica_state(reader)
+            elif tag == 1:
+                raise misplaced(1, int(self.version))
             else:
                 unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))
         return unknown or ()
@@ -411,10 +413,14 @@ class FetchRequestCodec(Codec):
         for _ in range(reader.tag_count()):
             tag = reader.varint_int32()
             size_bytes = reader.varint_int32()
-            if tag == 0:
+            if tag == 0 and self.version >= 17:
                 value.replica_directory_id = reader.uuid()
+            elif tag == 0:
+                raise misplaced(0, int(self.version))
             elif tag == 1 and self.version >= 18:
                 value.high_watermark = reader.int64()
+            elif tag == 1:
+                raise misplaced(1, int(self.version))
             else:
                 unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))
         return unknown or ()
@@ -503,8 +509,10 @@ class FetchResponseCodec(Codec):
         for _ in range(reader.tag_count()):
             tag = reader.varint_int32()
             size_bytes = reader.varint_int32()
-            if tag == 0:
+            if tag == 0 and self.version >= 16:
                 value.node_endpoints = [self.read_node_endpoint(reader) for _ in range(reader.count(self.compact))]
+            elif tag == 0:
+                raise misplaced(0, int(self.version))
             else:
                 unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))
         return unknown or ()

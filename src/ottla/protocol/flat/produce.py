@@ -21,7 +21,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.protocol.plans import Codec, lacking, read_unknown_tags, write_tags, write_unknown_tags
+from ottla.protocol.plans import Codec, lacking, misplaced, read_unknown_tags, write_tags, write_unknown_tags
 from ottla.protocol.primitives import Reader, Writer
 from ottla.protocol.schema import ZERO_UUID, Records, UnknownTag
 
@@ -260,8 +260,10 @@ class ProduceResponseCodec(Codec):
         for _ in range(reader.tag_count()):
             tag = reader.varint_int32()
             size_bytes = reader.varint_int32()
-            if tag == 0:
+            if tag == 0 and self.version >= 10:
                 value.node_endpoints = [self.read_node_endpoint(reader) for _ in range(reader.count(self.compact))]
+            elif tag == 0:
+                raise misplaced(0, int(self.version))
             else:
                 unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))
         return unknown or ()
@@ -335,8 +337,10 @@ class ProduceResponseCodec(Codec):
         for _ in range(reader.tag_count()):
             tag = reader.varint_int32()
             size_bytes = reader.varint_int32()
-            if tag == 0:
+            if tag == 0 and self.version >= 10:
                 value.current_leader = self.read_leader_id_and_epoch(reader)
+            elif tag == 0:
+                raise misplaced(0, int(self.version))
             else:
                 unknown.append(UnknownTag(int(tag), reader.take(size_bytes)))
         return unknown or ()
