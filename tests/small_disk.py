@@ -1,7 +1,8 @@
 """A disk of a few megabytes: files and directories are real, and what is more than the disk's size is refused.
 
 Counts blocks of 4 KiB, as file systems do: a file's last block has room for a few more bytes when the disk is full, and
-blocks that a file has reserved are its own. A write that does not fit is written as far as it does.
+blocks that a file has reserved are its own. A write that does not fit is written as far as it does. Threads come here
+as well, so what is gone through is a copy.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class SmallDisk(LocalFileSystem):
 
     @property
     def free_blocks(self) -> int:
-        return self._blocks - sum(self._used.values())
+        return self._blocks - sum(list(self._used.values()))
 
     def take(self, path: str, size_bytes: int) -> None:
         """Have a file of this size. Raises `OSError` where it does not fit."""
@@ -71,7 +72,7 @@ class SmallDisk(LocalFileSystem):
     def rename(self, source: str, target: str) -> None:
         super().rename(source, target)
         for blocks in (self._used, self._reserved):
-            for path in [path for path in blocks if path == source or path.startswith(source + "/")]:
+            for path in [path for path in list(blocks) if path == source or path.startswith(source + "/")]:
                 blocks[target + path.removeprefix(source)] = blocks.pop(path)
 
     def remove(self, path: str) -> None:
@@ -84,7 +85,7 @@ class SmallDisk(LocalFileSystem):
 
     def _forget(self, gone: str) -> None:
         for blocks in (self._used, self._reserved):
-            for path in [path for path in blocks if path == gone or path.startswith(gone + "/")]:
+            for path in [path for path in list(blocks) if path == gone or path.startswith(gone + "/")]:
                 del blocks[path]
 
     def volume_bytes(self, path: str) -> tuple[int, int]:
