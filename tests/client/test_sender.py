@@ -357,6 +357,44 @@ def test_records_that_expire_between_two_attempts_leave_no_gap() -> None:
     assert sequences(cluster.logs[0]) == [(1, 1, 0)]
 
 
+# ---- a loop that does nothing but send
+
+
+def test_full_batches_leave_while_more_is_sent() -> None:
+    cluster = ScriptedCluster()
+
+    async def work() -> None:
+        async with a_producer(linger_ms=1000, batch_size=200) as producer:
+            await producer.send_and_wait(TOPIC, b"first")
+            for _ in range(100):
+                await producer.send(TOPIC, bytes(100))
+            assert producer.delivered_count > 10
+
+    cluster.run(work)
+
+    assert len(cluster.logs[0].values) == 101
+
+
+def test_what_a_delivery_calls_hears_of_errors_and_does_not_hide_them_from_a_flush() -> None:
+    cluster = ScriptedCluster()
+    cluster.reply(ApiKey.PRODUCE, refuse(TopicAuthorizationFailed))
+
+    async def work() -> None:
+        async with a_producer() as producer:
+            delivery = await producer.send(TOPIC, b"x")
+            told: list[Delivery] = []
+            delivery.add_done_callback(told.append)
+            with pytest.raises(TopicAuthorizationFailed):
+                await producer.flush()
+            await asyncio.sleep(0)
+            assert told == [delivery]
+            delivery.add_done_callback(told.append)
+            await asyncio.sleep(0)
+            assert told == [delivery, delivery]
+
+    cluster.run(work)
+
+
 # ---- batches that are refused
 
 
@@ -378,7 +416,12 @@ def test_a_batch_that_is_too_large_is_sent_as_smaller_ones_and_every_record_know
                 await producer.send(TOPIC, value, key=b"k", headers=[("h", b"v")], timestamp_ms=5) for value in values
             ]
             early = asyncio.ensure_future(asyncio.wait_for(deliveries[7], 100))
+            told: list[int] = []
+            for delivery in deliveries:
+                delivery.add_done_callback(lambda done: told.append(done.result().offset))
             await producer.flush()
+            await asyncio.sleep(0)
+            assert sorted(told) == list(range(10))
             assert [(await delivery).offset for delivery in deliveries] == list(range(10))
             assert (await early).offset == 7
             assert producer.delivered_count == 10

@@ -2,7 +2,8 @@
 
 A record is packed into its partition's open batch at once. A batch is due when it is full, has lingered, or somebody
 flushes; until it is taken it goes on filling. Memory is reserved per batch, `batch_size` at a time, and given back when
-the batch is settled. Which due batch goes out when, and what becomes of a failed one, is decided by `sender`.
+the batch is settled. Which due batch goes out when is decided by `sender`, what becomes of a failed one by
+`batch_completion`.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Accumulator:
             )
         if queue.open is not None:
             queue.close_open()
-            self._mark_due(queue)
+            self.mark_due(queue)
         reserved_bytes = max(settings.batch_size, HEADER_BYTES + record_bytes)
         if reserved_bytes > self._free_bytes and self._free_bytes < settings.buffer_memory:
             self.flush()  # what is open gives its memory back sooner
@@ -134,7 +135,7 @@ class Accumulator:
             queue = batch.queue
             if queue.open is batch:
                 queue.is_due = True
-                self._mark_due(queue)
+                self.mark_due(queue)
 
     def replace(self, batch: ProducerBatch) -> Sequence[ProducerBatch]:
         """Share a batch that is too large out to two, which are as old as it was, and return them."""
@@ -177,8 +178,9 @@ class Accumulator:
                 waiter.set_result(None)
 
     def mark_due(self, queue: PartitionQueue) -> None:
-        """A queue has something to send again."""
-        self._mark_due(queue)
+        """The partition has something to send."""
+        self.due[queue] = None
+        self._on_due()
 
     # ---- linger: batches age in the order in which they were opened
 
@@ -202,13 +204,9 @@ class Accumulator:
             batch = lingering.popleft()[1]
             if batch.queue.open is batch:
                 batch.queue.is_due = True
-                self._mark_due(batch.queue)
+                self.mark_due(batch.queue)
         if lingering:
             self._start_timer()
-
-    def _mark_due(self, queue: PartitionQueue) -> None:
-        self.due[queue] = None
-        self._on_due()
 
     def close(self) -> None:
         if self._linger_timer is not None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.errors import InvalidRecord, NetworkException, OffsetOutOfRange, RequestTimedOut
+from ottla.errors import InvalidRecord, KafkaError, NetworkException, OffsetOutOfRange, RequestTimedOut
+from ottla.model import TopicPartition
 
 
 class ConnectionLost(NetworkException):
@@ -56,3 +57,12 @@ class LogTruncated(OffsetOutOfRange):
 
 class NotAssigned(LookupError):
     """A consumer was asked about a partition that it does not read."""
+
+
+def about_partition(partition: TopicPartition, error: KafkaError) -> KafkaError:
+    """Return an error of the same kind whose message names the partition."""
+    if error.message is not None and str(partition) in error.message:
+        return error
+    named = KafkaError.__new__(type(error))
+    KafkaError.__init__(named, f"{partition}: {error}")
+    return named

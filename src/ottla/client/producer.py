@@ -4,10 +4,10 @@
         delivery = await producer.send("orders", b"value", key=b"key")
         print((await delivery).offset)
 
-`send` waits only for room in memory; the `Delivery` it returns is awaited for the record's place, or not at all: then
-`flush` (and leaving the `async with`) raises the first error that nobody awaited. Defaults are those of Kafka's
-producer since 4.0 (idempotent, acks=all, linger of 5 ms), except that batches are larger: in Python the cost is per
-request.
+`send` waits only for room in memory and, where batches are ready to go, for a turn of the event loop. The `Delivery`
+it returns is awaited for the record's place, or not at all: then `flush` (and leaving the `async with`) raises the
+first error that nobody awaited. Defaults are those of Kafka's producer since 4.0 (idempotent, acks=all, linger of
+5 ms), except that batches are larger: in Python the cost is per request.
 """
 
 from __future__ import annotations
@@ -101,16 +101,6 @@ class Producer:
         self._clock = clock or SystemClock()
         self._cluster = Cluster(bootstrap, cluster)
         acks = _acks(settings.acks)
-        self._sender = Sender(
-            self._cluster,
-            SenderSettings(
-                acks=acks,
-                is_idempotent=settings.enable_idempotence and acks == -1,
-                max_in_flight=settings.max_in_flight,
-                max_request_size=settings.max_request_size,
-            ),
-            self._note_unseen,
-        )
         self._accumulator = Accumulator(
             AccumulatorSettings(
                 batch_size=settings.batch_size,
@@ -121,9 +111,19 @@ class Producer:
                 codec=_codec(settings.compression_type),
                 level=settings.compression_level,
             ),
-            self._sender.wake,
+            on_due=self._wake_sender,
         )
-        self._sender.attach(self._accumulator)
+        self._sender = Sender(
+            self._cluster,
+            self._accumulator,
+            SenderSettings(
+                acks=acks,
+                is_idempotent=settings.enable_idempotence and acks == -1,
+                max_in_flight=settings.max_in_flight,
+                max_request_size=settings.max_request_size,
+            ),
+            self._note_unseen,
+        )
         self._topics: dict[str, TopicQueues] = {}
         self._unseen: KafkaError | None = None
 
@@ -179,6 +179,8 @@ class Producer:
         A `value` of None is a tombstone. Raises `MessageTooLarge`, `UnknownTopicOrPartition`, `BufferFull`, and what
         ended the producer.
         """
+        if self._sender.is_woken:
+            await asyncio.sleep(0)  # a program that does nothing but send must not keep full batches from leaving
         queues = self._topics.get(topic)
         if queues is None or queues.info is not self._cluster.topics.get(topic):
             queues = await self._queues_of(topic)
@@ -291,6 +293,9 @@ class Producer:
                 f"{queue.partition}: no room within {self._settings.max_block_ms} ms; "
                 f"buffer.memory is {self._settings.buffer_memory} bytes"
             ) from None
+
+    def _wake_sender(self) -> None:
+        self._sender.wake()
 
     def _note_unseen(self, error: KafkaError) -> None:
         if self._unseen is None:

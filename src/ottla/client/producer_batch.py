@@ -2,14 +2,15 @@
 
 What stays per record is a `Delivery`, two words that point to the batch. A batch may be shared out to two smaller ones
 (`split`); the deliveries find their way. When a batch fails for the sake of single records, each delivery raises what
-became of its own (KIP-467). Which batch is due is decided by `accumulator`, what becomes of a failed one by `sender`.
+became of its own (KIP-467). Which batch is due is decided by `accumulator`, what becomes of a
+failed one by `batch_completion`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -94,6 +95,22 @@ class Delivery:
         offset = base_offset + index if base_offset >= 0 else NO_OFFSET
         append_time_ms = batch.log_append_time_ms
         return RecordMetadata(topic, partition, offset, self._timestamp_ms if append_time_ms < 0 else append_time_ms)
+
+    def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
+        """Have the event loop call this with the delivery soon after it is done, as a future's callbacks are.
+
+        For those who are told of many records: it costs a fraction of a task that awaits one. An error that only a
+        callback has seen is raised by the next flush as well.
+        """
+        batch = self._find()[0]
+
+        def batch_is_done(_: asyncio.Future[int]) -> None:
+            if batch.parts:
+                self.add_done_callback(callback)
+            else:
+                callback(self)
+
+        batch.done.add_done_callback(batch_is_done)
 
     def _find(self) -> tuple[ProducerBatch, int]:
         """Return the batch that the record is in now, and its place there."""
@@ -263,6 +280,12 @@ class PartitionQueue:
             return batch
         return None
 
+    @property
+    def next_size_bytes(self) -> int:
+        """How large the next batch is as it stands now, 0 without one."""
+        batch = self.waiting[0] if self.waiting else self.open
+        return 0 if batch is None else batch.size_bytes
+
     def has_sent_before(self, batch: ProducerBatch) -> bool:
         """True when a batch that was first sent before this one is not settled yet."""
         return any(other.rank < batch.rank for other in (*self.in_flight, *self.failed))
@@ -271,6 +294,16 @@ class PartitionQueue:
         """Let what failed wait for its next attempt, before everything else and in its old order."""
         self.waiting.extendleft(sorted(self.failed, key=lambda batch: batch.rank, reverse=True))
         self.failed.clear()
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Take a batch out of wherever it waits."""
+        if self.open is batch:
+            self.open = None
+            self.is_due = False
+        elif batch in self.waiting:
+            self.waiting.remove(batch)
+        elif batch in self.failed:
+            self.failed.remove(batch)
 
     def close_open(self) -> None:
         """No more records for the open batch."""

@@ -1,4 +1,4 @@
-"""What producers hear when batches are refused: which partition it was about, and which record."""
+"""What producers hear when a batch is refused for the sake of some of its records (KIP-467)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,3 @@ def refused_with(batch: ProducerBatch, refused: Mapping[int, KafkaError]) -> Kaf
     return RefusedWithBatch(
         f"the record is well, but {len(refused)} of the {batch.count} in its batch are not, so that none was written"
     )
-
-
-def about_partition(batch: ProducerBatch, error: KafkaError) -> KafkaError:
-    """Return an error of the same kind that names the partition."""
-    named = KafkaError.__new__(type(error))
-    KafkaError.__init__(named, f"{batch.queue.partition}: {error}")
-    return named
