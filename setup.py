@@ -57,6 +57,7 @@ COMPILED: Final = (
     "broker/loop.py",
     "broker/partition.py",
     "broker/purgatory.py",
+    "broker/turns.py",
     "dialects/stream.py",
     "dialects/kafka/answers.py",
     "dialects/kafka/errors.py",

@@ -5,12 +5,22 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ottla.errors import UnsupportedVersion
-from ottla.protocol.codec import DecodeError, EncodeError, decode, decode_with_end, encode, encode_parts
+from ottla.protocol.codec import (
+    DecodeError,
+    EncodeError,
+    TooManyElements,
+    decode,
+    decode_in_steps,
+    decode_with_end,
+    encode,
+    encode_parts,
+    encode_parts_in_steps,
+)
 from ottla.protocol.internal.metadata_records import PartitionRecord
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.fetch import (
@@ -29,10 +39,11 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.protocol.plans import StructCodec
-from ottla.protocol.primitives import Reader
+from ottla.protocol.plans import ELEMENTS_A_STEP, StructCodec
+from ottla.protocol.primitives import UNLIMITED, Reader
 from ottla.protocol.schema import Message, UnknownTag
 from tests.protocol.kafka_data import Json, Shown, golden_cases, lines, message_types
+from tests.turns import finish
 
 GOLDEN = {
     f"{kind}-{name}": cases
@@ -66,6 +77,10 @@ def test_kafkas_bytes_decode_to_kafkas_values_and_encode_to_the_same_bytes(cases
         check_shown(message, case, where)
         assert encode(message, case["v"]) == data, where
         assert message == decode(cls, case["v"], memoryview(bytearray(b"ahead" + data)), len(b"ahead")), where
+        in_steps, _ = finish(decode_in_steps(cls, case["v"], memoryview(bytearray(data)), 0, UNLIMITED))
+        assert message == in_steps, where
+        parts, _ = finish(encode_parts_in_steps(message, case["v"]))
+        assert b"".join(cast("list[bytes]", parts)) == data, where
 
 
 MALFORMED = {
@@ -86,6 +101,9 @@ def test_damaged_requests_are_taken_or_refused_as_kafka_does(cases: list[Json]) 
             with pytest.raises(DecodeError):
                 decode(cls, case["v"], data)
                 pytest.fail(f"{where} was taken")
+            with pytest.raises(DecodeError):
+                finish(decode_in_steps(cls, case["v"], data, 0, UNLIMITED))
+                pytest.fail(f"{where} was taken in steps")
             continue
 
         message, end = decode_with_end(cls, case["v"], data)
@@ -225,3 +243,34 @@ def test_no_claimed_length_allocates(version: int, claim: bytes) -> None:
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
+
+
+def fetch_of(topics: int, partitions: int) -> FetchRequest:
+    rows = [FetchPartition(partition=number) for number in range(partitions)]
+    return FetchRequest(topics=[FetchTopic(topic=f"t{number}", partitions=rows) for number in range(topics)])
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 1000), (1000, 1), (30, 30)])
+def test_many_elements_are_read_and_written_in_many_steps(topics: int, partitions: int) -> None:
+    request = fetch_of(topics, partitions)
+    data = encode(request, 12)
+
+    read, read_yields = finish(decode_in_steps(FetchRequest, 12, memoryview(bytearray(data)), 0, UNLIMITED))
+    parts, written_yields = finish(encode_parts_in_steps(request, 12))
+
+    assert read == request and b"".join(cast("list[bytes]", parts)) == data
+    assert min(read_yields, written_yields) >= topics * partitions // ELEMENTS_A_STEP
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 999), (500, 1), (20, 49)])
+def test_elements_of_all_arrays_are_counted_together(topics: int, partitions: int) -> None:
+    """What they cost has to do with how many there are, not with how they are spread."""
+    data = encode(fetch_of(topics, partitions), 12)
+    count = topics * (1 + partitions)
+
+    assert decode(FetchRequest, 12, data, 0, count) == decode(FetchRequest, 12, data)
+    finish(decode_in_steps(FetchRequest, 12, data, 0, count))
+    with pytest.raises(TooManyElements):
+        decode(FetchRequest, 12, data, 0, count - 1)
+    with pytest.raises(TooManyElements):
+        finish(decode_in_steps(FetchRequest, 12, data, 0, count - 1))

@@ -315,3 +315,39 @@ def test_a_request_without_an_answer_waits_for_none() -> None:
     connection.send(ApiKey.API_VERSIONS, 0, ApiVersionsRequest(), has_answer=False)
 
     assert connection.in_flight == 0
+
+
+def detached(reader: FrameReader, data: bytes) -> list[memoryview]:
+    """Give a reader bytes as `feed` does, and have it detach every frame."""
+    frames = []
+    while data:
+        buffer = reader.get_buffer()
+        size_bytes = min(len(buffer), len(data))
+        buffer[:size_bytes] = data[:size_bytes]
+        data = data[size_bytes:]
+        reader.buffer_updated(size_bytes)
+        while (view := reader.next_frame()) is not None:
+            frames.append(reader.detach(view))
+    return frames
+
+
+@pytest.mark.parametrize("size_bytes", [100, SCRATCH_BYTES, 2 * SCRATCH_BYTES, 5 * AHEAD_BYTES])
+@pytest.mark.parametrize("behind_bytes", [8, 50, SCRATCH_BYTES])
+def test_a_detached_frame_stays_whatever_comes_behind_it(size_bytes: int, behind_bytes: int) -> None:
+    reader = FrameReader(ReceiveBuffers())
+
+    frames = detached(reader, frame(body(size_bytes)) + frame(body(behind_bytes, 2)))
+    feed(reader, frame(body(SCRATCH_BYTES - 4, 3)) * 2)
+
+    assert frames == [body(size_bytes), body(behind_bytes, 2)]
+    assert not any(view.readonly for view in frames)
+
+
+def test_a_large_frame_is_detached_without_a_copy() -> None:
+    """It has what stood before it, its size, in the memory below it."""
+    reader = FrameReader(ReceiveBuffers())
+
+    (view,) = detached(reader, frame(body(4 * SCRATCH_BYTES)))
+
+    assert bytes(memoryview(view.obj)[:4]) == frame(body(4 * SCRATCH_BYTES))[:4]
+    assert own_bytes(reader) == 0

@@ -21,6 +21,7 @@ from ottla.broker.metadata.topic_names import INTERNAL_TOPICS, check_not_interna
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.broker.read_only import refuse_change
+from ottla.broker.turns import Turns
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
@@ -82,6 +83,7 @@ class Broker:
         self.membership = membership
         self.clock = clock
         self.timers = timers
+        self.turns = Turns(timers, clock)
         self.fetch_sessions = FetchSessions(
             clock,
             lambda: 1 + random_below(MAX_SESSION_ID),

@@ -163,6 +163,22 @@ class FrameReader:
         """Have `next_frame` return again what it returned last."""
         self._at -= len(frame) + 4
 
+    def detach(self, frame: memoryview) -> memoryview:
+        """Return the bytes of what `next_frame` returned last in memory that stays: views of `frame` may hold no more.
+
+        The own buffer of a large frame changes hands, so that it is not copied; what is behind it gets another one.
+        """
+        own = self._own
+        if own is None or 2 * len(frame) < len(own):
+            return memoryview(bytearray(frame))
+        left = self._end - self._at
+        self._own, self._source = None, _NO_VIEW
+        if left:
+            self._own = self._source = self._buffers.take(left + MORE_BYTES)
+            self._source[:left] = own[self._at : self._end]
+        self._at, self._end = 0, left
+        return frame
+
     def hold(self) -> None:
         """Keep the frames that were not taken yet, for when their time has come. Reading may go on meanwhile."""
         if self._end != self._at:

@@ -8,13 +8,14 @@ out of range is not its affair.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
 from mypy_extensions import i64
 
 from ottla.protocol.apis import API
-from ottla.protocol.codec import encode_parts
+from ottla.protocol.codec import encode_parts, encode_parts_in_steps
 from ottla.protocol.primitives import MAX_STRING_BYTES, DecodeError, EncodeError, Reader, part_size_bytes
 from ottla.protocol.schema import Message, Span
 
@@ -131,6 +132,15 @@ def encode_request_frame(header: RequestHeader, request: Message) -> list[Part]:
 def encode_response_frame(api_key: int, api_version: int, correlation_id: int, response: Message) -> list[Part]:
     """Return a whole frame, size first, as parts for one gathered write: records uncopied, all else merged."""
     body = encode_parts(response, api_version)
+    front = encode_response_header(correlation_id, API[api_key].response_header_version(api_version))
+    return _frame(front, body)
+
+
+def encode_response_frame_in_steps(
+    api_key: int, api_version: int, correlation_id: int, response: Message
+) -> Generator[None, None, list[Part]]:
+    """As `encode_response_frame`, some elements of an array at a time: others may do theirs at each yield."""
+    body = yield from encode_parts_in_steps(response, api_version)
     front = encode_response_header(correlation_id, API[api_key].response_header_version(api_version))
     return _frame(front, body)
 

@@ -7,7 +7,7 @@ below it each know one wire type. They are data for one small interpreter, not c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, cast
 
 from ottla.errors import UnsupportedVersion
@@ -19,17 +19,35 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.schema import NO_TAG, Field, Struct, StructType, UnknownTag
 
+ELEMENTS_A_STEP: Final = 64
+
+Steps = Generator[None, None, object]
+"""Reading or writing that may be put off at each yield, by whoever has others to look after."""
+
 
 class Codec(ABC):
-    """Reads and writes one value. `holds_records` says that most of its bytes may be records."""
+    """Reads and writes one value. `holds_records` says that most of its bytes may be records.
+
+    What `is_divisible`, since it has arrays, can also be read and written in steps of some elements each.
+    """
 
     holds_records = False
+    is_divisible = False
 
     @abstractmethod
     def read(self, reader: Reader) -> object: ...
 
     @abstractmethod
     def write(self, writer: Writer, value: Any) -> None: ...
+
+    def read_in_steps(self, reader: Reader) -> Steps:
+        yield
+        return self.read(reader)
+
+    def write_in_steps(self, writer: Writer, value: Any) -> Steps:
+        yield
+        self.write(writer, value)
+        return None
 
 
 class Boolean(Codec):
@@ -148,6 +166,8 @@ class RecordSet(Sized):
 
 
 class Array(Sized):
+    is_divisible = True
+
     def __init__(self, element: Codec, *, compact: bool, nullable: bool) -> None:
         super().__init__(compact=compact, nullable=nullable)
         self.element = element
@@ -170,6 +190,36 @@ class Array(Sized):
         element = self.element
         for item in value:
             element.write(writer, item)
+
+    def read_in_steps(self, reader: Reader) -> Steps:
+        count = reader.nullable_count(self.compact) if self.nullable else reader.count(self.compact)
+        if count < 0:
+            return None
+        element = self.element
+        values: list[object] = []
+        for number in range(count):
+            if element.is_divisible:
+                values.append((yield from element.read_in_steps(reader)))
+            else:
+                values.append(element.read(reader))
+            if number % ELEMENTS_A_STEP == 0:
+                yield
+        return values
+
+    def write_in_steps(self, writer: Writer, value: Any) -> Steps:
+        if value is None or (len(value) <= 1 and not self.element.is_divisible):
+            self.write(writer, value)
+            return None
+        writer.count(value, self.compact)
+        element = self.element
+        for number, item in enumerate(value):
+            if element.is_divisible:
+                yield from element.write_in_steps(writer, item)
+            else:
+                element.write(writer, item)
+            if number % ELEMENTS_A_STEP == 0:
+                yield
+        return None
 
 
 class Step:
@@ -215,6 +265,7 @@ class StructCodec(Codec):
             self.add(field)
         self.tagged = dict(sorted(self.tagged.items()))
         self.holds_records = any(step.codec.holds_records for step in self.steps)
+        self.is_divisible = any(step.codec.is_divisible for step in self.steps)
 
     def add(self, field: Field) -> None:
         if field.tag != NO_TAG and self.version not in field.tagged:
@@ -240,12 +291,25 @@ class StructCodec(Codec):
         value = _new(self.cls)
         for step in self.steps:
             setattr(value, step.name, step.codec.read(reader))
+        self.finish_reading(reader, value)
+        return value
+
+    def read_in_steps(self, reader: Reader) -> Steps:
+        value = _new(self.cls)
+        for step in self.steps:
+            codec = step.codec
+            content = (yield from codec.read_in_steps(reader)) if codec.is_divisible else codec.read(reader)
+            setattr(value, step.name, content)
+        self.finish_reading(reader, value)
+        return value
+
+    def finish_reading(self, reader: Reader, value: Struct) -> None:
+        """Set what the version lacks to its default, and read the tagged fields."""
         for name, constant in self.constants:
             setattr(value, name, constant)
         for name, make in self.factories:
             setattr(value, name, make())
         value.unknown_tags = self.read_tags(reader, value) if self.flexible else ()
-        return value
 
     def read_tags(self, reader: Reader, value: Struct) -> Sequence[UnknownTag]:
         """Set the known tagged fields; return the others. The claimed size of a known one is not looked at."""
@@ -269,6 +333,21 @@ class StructCodec(Codec):
             raise EncodeError(f"null instead of {self.cls.__name__}")
         for step in self.steps:
             step.codec.write(writer, getattr(value, step.name))
+        self.finish_writing(writer, value)
+
+    def write_in_steps(self, writer: Writer, value: Any) -> Steps:
+        if value is None:
+            raise EncodeError(f"null instead of {self.cls.__name__}")
+        for step in self.steps:
+            if step.codec.is_divisible:
+                yield from step.codec.write_in_steps(writer, getattr(value, step.name))
+            else:
+                step.codec.write(writer, getattr(value, step.name))
+        self.finish_writing(writer, value)
+        return None
+
+    def finish_writing(self, writer: Writer, value: Any) -> None:
+        """Check that nothing is lost that the version lacks, and write the tagged fields."""
         for absence in self.absent:
             if not absence.ignorable and getattr(value, absence.name) != absence.default:
                 raise lacking(absence.name, self.version)

@@ -30,6 +30,7 @@ from ottla.protocol.schema import Records, Span
 
 MAX_STRING_BYTES: Final = 32767
 MAX_ARRAY_COUNT: Final = 1_000_000
+UNLIMITED: Final = 1 << 62
 MAX_TAG_COUNT: Final = 10_000
 MAX_VARINT_BYTES: Final = 5
 UUID_BYTES: Final = 16
@@ -43,6 +44,10 @@ class DecodeError(ValueError):
     """Bytes that are not the message they are said to be."""
 
 
+class TooManyElements(DecodeError):
+    """A message whose arrays have more elements together than the reader was told to take."""
+
+
 class EncodeError(ValueError):
     """A message that has no form on the wire, for instance null in a field that cannot be null."""
 
@@ -54,10 +59,20 @@ class Reader:
     the next few kilobytes are copied, and again behind each records field: a large Produce request is then read without
     copying its records. A window that ends too early raises `IndexError` like a buffer that does; `is_partial` tells
     them apart, and whoever decodes starts again without windows.
+
+    `most_elements` is how many elements all arrays may have together, as each of them costs time and memory.
     """
 
-    def __init__(self, buffer: bytes | bytearray | memoryview, position: int, *, windowed: bool = False) -> None:
+    def __init__(
+        self,
+        buffer: bytes | bytearray | memoryview,
+        position: int,
+        *,
+        windowed: bool = False,
+        most_elements: i64 = UNLIMITED,
+    ) -> None:
         self.buffer = buffer
+        self.room: i64 = most_elements
         self.origin: i64 = 0
         self.position: i64 = position
         self.end: i64 = len(buffer)
@@ -206,10 +221,16 @@ class Reader:
         return whole[start : start + size_bytes]
 
     def nullable_count(self, compact: bool) -> i64:
-        """Return an array's count, below zero for null. Every element takes at least a byte, and so must be there."""
+        """Return an array's count, below zero for null. Every element takes at least a byte, and so must be there.
+
+        Raises `DecodeError`, and `TooManyElements` where there are more than `most_elements` of all arrays.
+        """
         count = self.nullable_length(compact)
         if count > self.end - self.position or count > MAX_ARRAY_COUNT:
             raise DecodeError(f"{count} elements are claimed where {self.end - self.position} bytes are left")
+        if count > self.room:
+            raise TooManyElements(f"{count} more elements are too many")
+        self.room -= max(count, 0)
         return count
 
     def count(self, compact: bool) -> i64:

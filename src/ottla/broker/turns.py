@@ -1,0 +1,115 @@
+"""Turns of the loop: how long what one client asked for may hold it up before everybody else is heard.
+
+Work that may be long is a generator (`Steps`): between two of its steps it may be put off. All such work shares what a
+turn has time for, whoever asked for it; what is not done by then goes on in the next turn, first come first served,
+and after each turn all other connections get theirs. What is asked for usually is done long before and never notices.
+
+Time is looked at, and not counted work, as the same entry costs ten times more in one build, or on one machine, than
+on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeVar
+
+from ottla.clock import Clock, Timers
+
+TURN_SECONDS: Final = 0.01
+"""Long enough that giving a turn back costs nothing to speak of, and short beside what clients notice."""
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+"""Work whose result is T. At each yield what it has done so far is whole, and others may do theirs."""
+
+
+class Turns:
+    """What is left of this turn, and who goes on in the next one. One for each loop."""
+
+    __slots__ = ("_clock", "_ends_at", "_is_begun", "_timers", "_waiting")
+
+    def __init__(self, timers: Timers, clock: Clock) -> None:
+        self._timers = timers
+        self._clock = clock
+        self._is_begun = False
+        self._ends_at = 0.0
+        self._waiting: dict[Callable[[], None], None] = {}  # a dict as an ordered set
+
+    def is_over(self) -> bool:
+        """Whether others shall have their turn now. The first question of a turn begins it."""
+        now = self._clock.monotonic()
+        if not self._is_begun:
+            self._begin(now)
+        return now >= self._ends_at
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        """Have `resume` called in a later turn, once. Whoever waits already keeps his place."""
+        if not self._is_begun:
+            self._begin(self._clock.monotonic())
+        self._waiting.setdefault(resume)
+
+    def run(self, steps: Steps[T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> LongWork:
+        """Do the steps, now and in as many turns as it takes; then one of the callbacks is called, maybe at once."""
+        work = LongWork(self, steps, done, failed)
+        work.go_on()
+        return work
+
+    def _begin(self, now: float) -> None:
+        self._is_begun = True
+        self._ends_at = now + TURN_SECONDS
+        self._timers.call_at(now, self._next)
+
+    def _next(self) -> None:
+        """The loop has come around: a new turn, in which those go on that wait."""
+        self._is_begun = False
+        if not self._waiting:
+            return
+        try:
+            for _ in range(len(self._waiting)):
+                if self.is_over():
+                    break
+                resume = next(iter(self._waiting))
+                del self._waiting[resume]
+                resume()
+        finally:
+            if self._waiting and not self._is_begun:
+                self._begin(self._clock.monotonic())
+
+
+class LongWork:
+    """Steps that are being done. Made by `Turns.run`."""
+
+    __slots__ = ("_done", "_failed", "_steps", "_turns", "is_over")
+
+    def __init__(
+        self, turns: Turns, steps: Steps[Any], done: Callable[[Any], None], failed: Callable[[Exception], None]
+    ) -> None:
+        self._turns = turns
+        self._steps = steps
+        self._done = done
+        self._failed = failed
+        self.is_over = False
+
+    def go_on(self) -> None:
+        """Do what this turn has time for, one step at least."""
+        if self.is_over:
+            return
+        try:
+            while True:
+                next(self._steps)
+                if self._turns.is_over():
+                    break
+        except StopIteration as end:
+            self.is_over = True
+            self._done(end.value)
+        except Exception as error:
+            self.is_over = True
+            self._failed(error)
+        else:
+            self._turns.wait(self.go_on)
+
+    def cancel(self) -> None:
+        """Do no more of it; nothing is called any more."""
+        if not self.is_over:
+            self.is_over = True
+            self._steps.close()
