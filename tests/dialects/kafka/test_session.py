@@ -11,10 +11,11 @@ from random import Random
 import pytest
 
 from ottla.broker.metadata.create_topics import NewTopic
+from ottla.broker.turns import Turns
 from ottla.dialects.kafka.answers import RequestContext
 from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS
 from ottla.dialects.kafka.router import Router
-from ottla.dialects.kafka.session import HELD_BYTES, KafkaSession
+from ottla.dialects.kafka.session import AT_ONCE_ELEMENTS, HELD_BYTES, MOST_ELEMENTS, KafkaSession
 from ottla.dialects.session import Part, Peer
 from ottla.errors import OutOfOrderSequenceNumber
 from ottla.protocol.apis import ApiKey
@@ -23,6 +24,7 @@ from ottla.protocol.connection import Answer, ClientConnection, FrameReader, Rec
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -32,6 +34,7 @@ from ottla.protocol.messages.produce import (
 from ottla.records.builder import BatchBuilder
 from tests.dialects.handlers.harness import Bench
 from tests.storage.harness import ManualOffload
+from tests.turns import BusyClock
 
 TOPIC = "t"
 
@@ -392,3 +395,146 @@ def test_an_idempotent_gap_is_told_as_such_where_batches_get_their_time(tmp_path
         assert isinstance(answer.message, ProduceResponse)
         codes.append(answer.message.responses[0].partition_responses[0].error_code)
     assert codes == [0, 0, OutOfOrderSequenceNumber.code]
+
+
+MANY = AT_ONCE_ELEMENTS + 1
+
+
+class Busy:
+    """Two connections on a loop on which every look at the time takes some, and its turns."""
+
+    def __init__(self, directory: Path, disk: ManualOffload | None = None, *, partitions: int = 1) -> None:
+        self.bench = Bench(directory, disk)
+        self.bench.controller.create_topics([NewTopic(TOPIC, partitions, 1)])
+        self.clock = BusyClock()
+        self.bench.broker.turns = Turns(self.bench.timers, self.clock)
+        self.one = Conversation(self.bench)
+        self.other = Conversation(self.bench)
+
+    def turn(self) -> None:
+        self.bench.timers.run_due(self.clock.monotonic())
+
+    def until_answered(self, count: int) -> tuple[list[Answer], int]:
+        """Take turns until the one has so many answers; the other one asks in each and is answered at once."""
+        answers = self.one.answers()
+        turns = 0
+        while len(answers) < count:
+            self.other.send(self.other.frame(ApiKey.API_VERSIONS, 0, ApiVersionsRequest()))
+            assert len(self.other.answers()) == 1
+            self.turn()
+            answers += self.one.answers()
+            turns += 1
+            assert turns < 10_000
+        return answers, turns
+
+
+def metadata_of(names: int) -> MetadataRequest:
+    topics = [MetadataRequestTopic(name=f"n{number}") for number in range(names)]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+
+
+def produce_to(partitions: int, *, acks: int = -1, records: bytes | None = None) -> ProduceRequest:
+    rows = [PartitionProduceData(index=number, records=records or batch(b"v")) for number in range(partitions)]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name=TOPIC, partition_data=rows)])
+
+
+@pytest.mark.parametrize("key", [ApiKey.API_VERSIONS, ApiKey.PRODUCE])
+def test_very_many_requests_of_one_read_are_answered_in_many_turns(tmp_path: Path, key: ApiKey) -> None:
+    busy = Busy(tmp_path)
+    request = ApiVersionsRequest() if key == ApiKey.API_VERSIONS else produce(acks=1)
+    version = 0 if key == ApiKey.API_VERSIONS else 9
+    busy.one.send(b"".join(busy.one.frame(key, version, request) for _ in range(500)))
+
+    answers, turns = busy.until_answered(500)
+
+    assert len(answers) == 500 and turns >= 4
+    if key == ApiKey.PRODUCE:
+        assert base_offsets(answers) == list(range(500))
+
+
+def test_what_waits_for_its_turn_is_received_no_further_than_it_may_be_held(tmp_path: Path) -> None:
+    busy = Busy(tmp_path)
+    frame = busy.one.frame(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+    busy.one.send(frame * (HELD_BYTES // len(frame)) + frame * 100)
+    assert not busy.one.carrier.is_reading
+
+    while not busy.one.carrier.is_reading:
+        busy.turn()
+
+
+def test_a_request_of_very_many_elements_is_answered_in_many_turns(tmp_path: Path) -> None:
+    busy = Busy(tmp_path)
+    frames = [busy.one.frame(ApiKey.METADATA, 9, metadata_of(count)) for count in (5000, 1)]
+    busy.one.send(b"".join(frames))
+
+    (long, short), turns = busy.until_answered(2)
+
+    assert turns > 10
+    assert isinstance(long.message, MetadataResponse) and isinstance(short.message, MetadataResponse)
+    assert [row.name for row in long.message.topics] == [f"n{number}" for number in range(5000)]
+    assert [row.name for row in short.message.topics] == ["n0"]
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_produce_for_many_partitions_is_appended_in_many_turns_and_in_order(tmp_path: Path, acks: int) -> None:
+    disk = ManualOffload()
+    busy = Busy(tmp_path, disk, partitions=MANY)
+    frames = [busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY, acks=acks)) for _ in range(2)]
+    frames.append(busy.one.frame(ApiKey.PRODUCE, 9, produce(acks=acks)))
+    busy.one.send(b"".join(frames))
+
+    answers: list[Answer] = []
+    turns = 0
+    while len(answers) < 3:
+        busy.turn()
+        disk.run_all()
+        answers += busy.one.answers()
+        turns += 1
+
+    assert turns > 2 * MANY / 5
+    for number, answer in enumerate(answers[:2]):
+        assert isinstance(answer.message, ProduceResponse)
+        rows = answer.message.responses[0].partition_responses
+        assert [(row.index, row.base_offset, row.error_code) for row in rows] == [(n, number, 0) for n in range(MANY)]
+    assert base_offsets(answers[2:]) == [2]
+
+
+def test_a_produce_without_an_answer_that_fails_ends_the_connection(tmp_path: Path) -> None:
+    busy = Busy(tmp_path, partitions=2)
+    busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY, acks=0), has_answer=False))
+    for _ in range(1000):
+        busy.turn()
+    assert busy.one.carrier.is_closed and busy.bench.broker.partition(TOPIC, 1).offsets().log_end_offset == 1
+
+
+def test_more_elements_than_one_request_may_have_end_the_connection_after_earlier_answers(tmp_path: Path) -> None:
+    busy = Busy(tmp_path)
+    many = MOST_ELEMENTS // 2 + 1
+    frame = struct.pack(">hhih", ApiKey.LIST_OFFSETS, 1, 9, -1) + struct.pack(">i", -1)
+    body = struct.pack(">ih", 1, 0) + struct.pack(">i", 2 * many) + bytes(12 * 2 * many)
+    busy.one.send(busy.one.frame(ApiKey.API_VERSIONS, 0, ApiVersionsRequest()))
+    busy.one.send(struct.pack(">i", len(frame) + len(body)) + frame + body)
+    for _ in range(10):
+        busy.turn()
+    assert len(busy.one.answers()) == 1 and busy.one.carrier.is_closed
+
+
+def test_a_server_that_stops_finishes_a_long_request(tmp_path: Path) -> None:
+    busy = Busy(tmp_path)
+    busy.one.send(busy.one.frame(ApiKey.METADATA, 9, metadata_of(5000)))
+    busy.one.session.finish()
+    assert not busy.one.carrier.is_closed
+
+    answers, _ = busy.until_answered(1)
+
+    assert len(answers) == 1 and busy.one.carrier.is_closed
+
+
+def test_a_connection_that_is_lost_costs_nothing_more(tmp_path: Path) -> None:
+    busy = Busy(tmp_path)
+    busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY)))
+    busy.one.session.lost()
+    for _ in range(100):
+        busy.turn()
+    assert busy.bench.broker.partition(TOPIC, 0).offsets().log_end_offset == 0
+    assert busy.one.carrier.said == b"" and len(busy.bench.timers) == 0

@@ -3,20 +3,24 @@
 * a response: it leaves as soon as those before it have left;
 * None: there is nothing to say (Produce with acks=0);
 * a `LaterAnswer`: the response comes when something happens, without a task;
-* an awaitable of a response, for what is rare enough to be worth a task.
+* `Steps` whose result is one of these, for what may be asked so much of that others must be heard in between. What
+  they have is of the request's own connection, on which nothing else is begun before their end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from ottla.broker.broker import Broker
-from ottla.dialects.session import Peer
+from ottla.broker.turns import Steps
+from ottla.dialects.session import Part, Peer
 from ottla.protocol.codec import Message
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of everyone on a listener without authentication."""
+ROWS_A_STEP: Final = 32
+"""How many rows of an answer are found between two yields, about: a millisecond's worth where a row costs most."""
 
 
 class RequestContext:
@@ -32,6 +36,8 @@ class RequestContext:
         self.api_key = -1
         self.api_version = api_version
         self.client_id: str | None = None
+        self.is_long = False
+        """True where the request is so large that it had better be answered in steps, if the handler can."""
 
     @property
     def listener_name(self) -> str:
@@ -41,7 +47,7 @@ class RequestContext:
 class LaterAnswer:
     """A response that comes later. The handler completes it; the session was told to listen."""
 
-    __slots__ = ("_on_complete", "cancel", "hurry", "is_complete", "response")
+    __slots__ = ("_on_complete", "cancel", "frame", "hurry", "is_complete", "response")
 
     def __init__(self) -> None:
         self.cancel: Callable[[], None] | None = None
@@ -50,6 +56,8 @@ class LaterAnswer:
         """Called when the server wants to stop: answers with what there is."""
         self.is_complete = False
         self.response: Message | None = None
+        self.frame: Sequence[Part] = ()
+        """The response where it is encoded already."""
         self._on_complete: Callable[[], None] | None = None
 
     def complete(self, response: Message | None) -> None:
@@ -64,6 +72,7 @@ class LaterAnswer:
         self._on_complete = on_complete
 
 
-HandlerAnswer = Message | LaterAnswer | Awaitable[Message] | None
+Settled = Message | LaterAnswer | None
+HandlerAnswer = Settled | Steps[Settled]
 Handler = Callable[[Any, RequestContext], HandlerAnswer]
 """Takes the decoded request, of the class that belongs to its API."""

@@ -5,33 +5,49 @@ progress (appended, not yet durable), and their answers still leave in order. An
 it are answered, and nothing is begun after it until it is. While something must wait, or the peer does not read its
 answers, received frames are held, and beyond `HELD_BYTES` nothing more is received.
 
+Nobody else waits for long on what one connection asks, be it one huge request or very many small ones: requests are
+answered until the turn is over (`broker.turns`), and one that has many elements is decoded, answered and encoded in
+steps, during which its connection's other requests wait.
+
 What a client sends that is not Kafka, or not served, ends the connection, as in Kafka; ApiVersions alone is answered in
 every version.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Generator
+from functools import partial
 from typing import Final, NamedTuple, cast
 
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext, Settled
 from ottla.dialects.kafka.errors import CloseConnection
 from ottla.dialects.kafka.handlers.produce import answer_usual
 from ottla.dialects.kafka.router import Route, Router
 from ottla.dialects.session import Carrier, Part
 from ottla.protocol.apis import ApiKey
-from ottla.protocol.codec import DecodeError, Message, decode
+from ottla.protocol.codec import DecodeError, Message, TooManyElements, decode, decode_in_steps
 from ottla.protocol.connection import FrameReader, InvalidFrame
-from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response_frame
+from ottla.protocol.headers import (
+    RequestHeader,
+    decode_request_header,
+    encode_response_frame,
+    encode_response_frame_in_steps,
+)
 from ottla.protocol.one_batch import PRODUCE
 
 HELD_BYTES: Final = 64 * 1024
 IN_PROGRESS_AT_MOST: Final = 1000
 """Produce requests that wait for durability; a client that sends more is not read from until some are answered."""
 FLUSH_PARTS: Final = 16
+AT_ONCE_ELEMENTS: Final = 256
+"""A request whose arrays have more elements together is decoded and answered in steps."""
+AT_ONCE_BYTES: Final = 1024 * 1024
+"""The same for bytes; Kafka's producers send at most this much, unless told otherwise."""
+MOST_ELEMENTS: Final = 1_000_000
+"""Elements that the arrays of one request may have together: each costs some hundred bytes while it is answered."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,13 +71,15 @@ class KafkaSession:
         "_is_alone",
         "_is_finishing",
         "_is_over",
+        "_is_waiting",
         "_out",
         "_parked",
         "_reader",
         "_router",
         "_routes",
         "_slots",
-        "_task",
+        "_turns",
+        "_work",
     )
 
     def __init__(self, router: Router, context: RequestContext, carrier: Carrier, reader: FrameReader) -> None:
@@ -73,7 +91,9 @@ class KafkaSession:
         self._out: list[Part] = []
         self._slots: deque[Slot] = deque()
         self._parked: memoryview | None = None  # a frame that waits until all before it are answered
-        self._task: asyncio.Task[None] | None = None
+        self._turns = context.broker.turns
+        self._is_waiting = False  # until the loop's next turn
+        self._work: LaterAnswer | None = None  # of a request that is answered in steps
         self._is_alone = False  # the request in progress allows no other beside it
         self._is_advancing = False
         self._is_finishing = False
@@ -116,6 +136,7 @@ class KafkaSession:
     def _must_wait(self) -> bool:
         return (
             self._is_alone
+            or self._is_waiting
             or self._is_finishing
             or self._is_over
             or self._carrier.is_congested
@@ -137,6 +158,7 @@ class KafkaSession:
 
     def _handle_frames(self) -> None:
         reader = self._reader
+        handled = 0
         while not self._must_wait():
             frame = self._parked
             if frame is None:
@@ -149,12 +171,20 @@ class KafkaSession:
             self._handle(frame)
             if len(self._out) >= FLUSH_PARTS:
                 self._flush()
+            handled += 1
+            if handled >= 2 and self._turns.is_over():
+                self._is_waiting = True
+                self._turns.wait(self._take_turn)
         self._flush()
         reader.hold()
         if self._is_over:
             reader.close()
         elif reader.pending_bytes > HELD_BYTES:
             self._carrier.pause_reading()
+
+    def _take_turn(self) -> None:
+        self._is_waiting = False
+        self._advance()
 
     def _handle(self, frame: memoryview) -> None:
         if not self._slots and len(frame) > 1 and frame[1] == PRODUCE:
@@ -172,20 +202,98 @@ class KafkaSession:
         if not route.min_version <= header.api_version <= route.max_version:
             self._answer_unsupported(header)
             return
-        request = decode(route.request, header.api_version, frame, body_at)
         context = self._context
         context.api_key = header.api_key
         context.api_version = header.api_version
         context.client_id = header.client_id
-        answer = route.handle(request, context)
-        if answer is None:
+        context.is_long = False
+        if len(frame) > AT_ONCE_BYTES:
+            self._work_on(header, route, self._do_all(header, route, self._reader.detach(frame), body_at))
             return
+        try:
+            request = decode(route.request, header.api_version, frame, body_at, AT_ONCE_ELEMENTS)
+        except TooManyElements:
+            self._work_on(header, route, self._do_all(header, route, self._reader.detach(frame), body_at))
+            return
+        answer = route.handle(request, context)
+        if isinstance(answer, Generator):
+            self._work_on(header, route, self._do_rest(header, answer))
+        else:
+            self._take(header, route, answer)
+
+    def _take(self, header: RequestHeader, route: Route, answer: Settled) -> None:
+        """Send what a handler came to, or wait for it."""
         if isinstance(answer, Message):
             self._answer(header, answer)
-        elif isinstance(answer, LaterAnswer):
+        elif answer is not None:
             self._answer_later(header, route, answer)
+
+    # -- requests that are answered in steps ----------------------------------------------------------------------
+
+    def _work_on(self, header: RequestHeader, route: Route, steps: Steps[Settled]) -> None:
+        """Do the steps of the last request that was taken; where that takes another turn, nothing else is begun."""
+        work = self._turns.run(steps, partial(self._take_result, header, route), self._give_up)
+        if not work.is_over:
+            later = self._work = LaterAnswer()
+            later.cancel = work.cancel
+            self._slots.append(Slot(header.api_key, header.api_version, header.correlation_id, later))
+            self._is_alone = True
+            later.listen(self._settle)
+
+    def _do_all(self, header: RequestHeader, route: Route, frame: memoryview, body_at: int) -> Steps[Settled]:
+        """Decode and answer a large request."""
+        request = yield from decode_in_steps(route.request, header.api_version, frame, body_at, MOST_ELEMENTS)
+        self._context.is_long = True
+        answer = route.handle(request, self._context)
+        if isinstance(answer, Generator):
+            return (yield from self._do_rest(header, answer))
+        return (yield from self._encode(header, answer))
+
+    def _do_rest(self, header: RequestHeader, steps: Steps[Settled]) -> Steps[Settled]:
+        answer = yield from steps
+        return (yield from self._encode(header, answer))
+
+    def _encode(self, header: RequestHeader, answer: Settled) -> Steps[Settled]:
+        """Encode a response in steps as well, if it took more than this turn to find it."""
+        if self._work is None or not isinstance(answer, Message):
+            return answer
+        encoded = LaterAnswer()
+        encoded.frame = cast(
+            "list[Part]",
+            (
+                yield from encode_response_frame_in_steps(
+                    header.api_key, header.api_version, header.correlation_id, answer
+                )
+            ),
+        )
+        encoded.complete(answer)
+        return encoded
+
+    def _take_result(self, header: RequestHeader, route: Route, answer: Settled) -> None:
+        """The steps are done, at once or in a later turn."""
+        later, self._work = self._work, None
+        if later is None:
+            self._take(header, route, answer)
+        elif isinstance(answer, LaterAnswer):
+            self._is_alone = not route.is_pipelined
+            later.cancel, later.hurry = answer.cancel, answer.hurry
+            if answer.is_complete:
+                later.frame = answer.frame
+                later.complete(answer.response)
+            else:
+                answer.listen(partial(_pass_on, answer, later))
+                if self._is_finishing and later.hurry is not None:
+                    later.hurry()
+                elif not self._is_alone:
+                    self._advance()
         else:
-            self._answer_later(header, route, self._start_task(answer))
+            later.complete(answer)
+
+    def _give_up(self, error: Exception) -> None:
+        if self._work is not None:
+            self._work = None
+            self._slots.pop()
+        self._end_because(error, after_answers=True)
 
     def _answer_unsupported(self, header: RequestHeader) -> None:
         """Only ApiVersions is answered in a version that is not served, in the layout of version 0 (KIP-511)."""
@@ -211,18 +319,6 @@ class KafkaSession:
             self._is_alone = not route.is_pipelined
             answer.listen(self._settle)
 
-    def _start_task(self, answer: Awaitable[Message]) -> LaterAnswer:
-        later = LaterAnswer()
-
-        async def wait() -> None:
-            try:
-                later.complete(await answer)
-            except Exception as error:
-                self._end_because(error)
-
-        self._task = asyncio.get_running_loop().create_task(wait())
-        return later
-
     def _settle(self) -> None:
         """An answer is there: send it and those behind it that waited for their turn, then go on."""
         if self._is_over:
@@ -242,7 +338,9 @@ class KafkaSession:
         while slots and slots[0].answer.is_complete:
             slot = slots.popleft()
             response = slot.answer.response
-            if response is not None:
+            if slot.answer.frame:
+                self._out += slot.answer.frame
+            elif response is not None:
                 self._say(slot.api_key, slot.api_version, slot.correlation_id, response)
         if not slots:
             self._is_alone = False
@@ -286,3 +384,7 @@ class KafkaSession:
         self._flush()
         self._is_over = True
         self._carrier.close()
+
+
+def _pass_on(answer: LaterAnswer, later: LaterAnswer) -> None:
+    later.complete(answer.response)

@@ -20,7 +20,8 @@ from typing import Final, cast
 
 from ottla.broker.broker import Topic
 from ottla.broker.partition import Partition
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext, Settled
 from ottla.dialects.kafka.errors import CloseConnection, error_code
 from ottla.dialects.session import Part
 from ottla.engine import Ticket
@@ -91,31 +92,61 @@ TOLD_WHY: Final = (PolicyViolation, UnsupportedForMessageFormat)
 """Errors that no broker of Kafka's raises here, so that clients are told in words what is meant."""
 
 
-def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | LaterAnswer | None:
-    topics = request.topic_data
-    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
-        topics = _last_of_each(topics)
-    refusal, is_transactional = _look_for_transactions(topics, request.transactional_id)
-    undurable: list[tuple[PartitionProduceResponse, Ticket]] = []
-    response = new_produce_response()
-    for topic in topics:
-        if not topic.partition_data:
-            continue
-        rows = [
-            _refused_with_all(data.index, refusal)
-            if refusal is not None
-            else _append(topic, data, request.acks, context, undurable, is_transactional=is_transactional)
-            for data in topic.partition_data
-        ]
-        response.responses.append(
+def handle(request: ProduceRequest, context: RequestContext) -> Settled | Steps[Settled]:
+    produce = _Produce(request, context)
+    if context.is_long:
+        return produce.append_in_steps()
+    for topic in produce.topics:
+        if topic.partition_data:
+            produce.add(topic, [produce.append(topic, data) for data in topic.partition_data])
+    return produce.answer()
+
+
+class _Produce:
+    """One request on its way: its partitions once each, and the response with a row for each."""
+
+    __slots__ = ("_acks", "_context", "_is_transactional", "_refusal", "_response", "_undurable", "topics")
+
+    def __init__(self, request: ProduceRequest, context: RequestContext) -> None:
+        topics = request.topic_data
+        if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
+            topics = _last_of_each(topics)
+        self.topics = topics
+        self._acks = request.acks
+        self._context = context
+        self._refusal, self._is_transactional = _look_for_transactions(topics, request.transactional_id)
+        self._undurable: list[tuple[PartitionProduceResponse, Ticket]] = []
+        self._response = new_produce_response()
+
+    def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+        """Append one partition's records and return its row."""
+        if self._refusal is not None:
+            return _refused_with_all(data.index, self._refusal)
+        return _append(topic, data, self._acks, self._context, self._undurable, is_transactional=self._is_transactional)
+
+    def add(self, topic: TopicProduceData, rows: list[PartitionProduceResponse]) -> None:
+        self._response.responses.append(
             new_topic_produce_response(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
         )
-    if request.acks == ACKS_NONE:
-        _check_silence(response)
-        return None
-    if not undurable:
-        return response
-    return _DurableAnswer(response, undurable).later
+
+    def append_in_steps(self) -> Steps[Settled]:
+        """Append all, a partition at a time."""
+        for topic in self.topics:
+            rows: list[PartitionProduceResponse] = []
+            for data in topic.partition_data:
+                rows.append(self.append(topic, data))
+                yield
+            if rows:
+                self.add(topic, rows)
+        return self.answer()
+
+    def answer(self) -> Settled:
+        if self._acks == ACKS_NONE:
+            _check_silence(self._response)
+            return None
+        if not self._undurable:
+            return self._response
+        return _DurableAnswer(self._response, self._undurable).later
 
 
 def answer_usual(frame: memoryview, reader: FrameReader, context: RequestContext, out: list[Part]) -> memoryview | None:
