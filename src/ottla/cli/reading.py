@@ -17,7 +17,8 @@ from ottla.cli.options import cluster_settings
 from ottla.cli.output import DONE, Refused, count_text, say
 from ottla.cli.progress import Progress, no_progress, progress_bar
 from ottla.cli.shared_reading import where_it_was
-from ottla.client.consumer import Consumer, ConsumerBatch
+from ottla.client.consumer import Consumer
+from ottla.client.consumer_record import ConsumerBatch
 from ottla.client.fetcher import FetchSettings
 from ottla.errors import UnknownTopicOrPartition
 from ottla.model import IsolationLevel, TopicPartition

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ottla.client.cluster import ClusterSettings
     from ottla.client.committed import OffsetAndMetadata
     from ottla.client.connection import ConnectionSettings
-    from ottla.client.consumer import Consumer, ConsumerBatch, ConsumerRecord
+    from ottla.client.consumer import Consumer
+    from ottla.client.consumer_record import ConsumerBatch, ConsumerRecord
     from ottla.client.fetcher import FetchSettings
     from ottla.client.membership import GroupSettings, RebalanceListener
     from ottla.client.producer import Producer, ProducerSettings
@@ -52,8 +53,8 @@ _HOMES: Final = {
     "ClusterSettings": "cluster",
     "ConnectionSettings": "connection",
     "Consumer": "consumer",
-    "ConsumerBatch": "consumer",
-    "ConsumerRecord": "consumer",
+    "ConsumerBatch": "consumer_record",
+    "ConsumerRecord": "consumer_record",
     "Delivery": "producer_batch",
     "FetchSettings": "fetcher",
     "GroupSettings": "membership",

@@ -249,6 +249,10 @@ class Cluster:
         leader = topic.partitions[partition.partition].leader
         return leader if leader in self.brokers else None
 
+    def leader_epoch_of(self, partition: TopicPartition) -> int:
+        """Return the epoch of the leader that `leader_of` gives, -1 where the cluster counts none."""
+        return self.topics[partition.topic].partitions[partition.partition].leader_epoch
+
     def topic_name(self, topic_id: TopicId) -> str | None:
         """Return the name that the metadata at hand gives to an id."""
         return self._names.get(topic_id)

@@ -18,15 +18,17 @@ in the background and is bounded in memory. Deserializers apply to single record
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from ottla.client.cluster import Cluster, ClusterSettings
 from ottla.client.committed import OffsetAndMetadata
+from ottla.client.consumer_record import ConsumerBatch, ConsumerRecord
 from ottla.client.errors import NotAssigned
-from ottla.client.fetched import FetchedPartition
+from ottla.client.fetch_buffer import FetchBuffer
+from ottla.client.fetch_collector import FetchCollector
 from ottla.client.fetcher import Fetcher, FetchSettings
 from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.offset_reset import OffsetReset
@@ -36,36 +38,9 @@ from ottla.client.subscription import PartitionState, Subscription
 from ottla.clock import Clock, SystemClock
 from ottla.errors import KafkaError, OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, IsolationLevel, TopicPartition
-from ottla.records.record import Headers, Record
 
 if TYPE_CHECKING:
     from ottla.client.group_reading import GroupReading
-
-
-class ConsumerRecord(NamedTuple):
-    """One record; `key` and `value` are bytes or None unless the consumer has deserializers."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: Any
-    value: Any
-    headers: Headers
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerBatch:
-    """Records of one partition in order of their offsets, never empty, keys and values as bytes.
-
-    `next_offset` is where reading goes on; it may lie beyond the last record, as some records are not for consumers.
-    """
-
-    partition: TopicPartition
-    records: Sequence[Record]
-    next_offset: int
-    leader_epoch: int
-    high_watermark: int
 
 
 class Consumer:
@@ -90,16 +65,18 @@ class Consumer:
         """
         fetching = _with_overrides(settings or FetchSettings(), auto_offset_reset, isolation_level)
         self._settings = fetching
-        self._key_deserializer = key_deserializer
-        self._value_deserializer = value_deserializer
         self._cluster = Cluster(bootstrap, cluster or ClusterSettings(allow_auto_create_topics=False))
         self._subscription = Subscription()
         self._reset = OffsetReset(fetching.auto_offset_reset, (clock or SystemClock()).wall_ms)
-        self._fetcher = Fetcher(self._cluster, self._subscription, fetching, self._reset)
-        self._fetched: FetchedPartition | None = None
-        self._opened: OpenBatch | None = None
-        self._parked: list[OpenBatch] = []
-        self._records: Iterator[ConsumerRecord] = iter(())
+        self._buffer = FetchBuffer()
+        self._fetcher = Fetcher(self._cluster, self._subscription, fetching, self._reset, self._buffer)
+        self._collector = FetchCollector(
+            self._buffer,
+            self._subscription,
+            kick=self._fetcher.kick,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+        )
         self._group_settings = GroupSettings(group_id=group) if isinstance(group, str) else group
         self._group: GroupReading | None = None
 
@@ -156,7 +133,7 @@ class Consumer:
         before = dict(self._subscription.states)
         new = self._subscription.assign(wanted)
         for partition in before.keys() - self._subscription.states.keys():
-            self._forget_records_of(before[partition])
+            self._collector.forget(before[partition])
         return new
 
     async def assign_topics(self, *topics: str) -> None:
@@ -216,7 +193,7 @@ class Consumer:
                 self._subscription,
                 read_exactly=self._read_exactly,
                 kick=self._fetcher.kick_soon,
-                wake=self._fetcher.wake,
+                wake=self._buffer.wake,
                 reset=self._reset,
             )
         return self._group
@@ -233,7 +210,7 @@ class Consumer:
         if place.offset < 0:
             raise OffsetOutOfRange(f"{partition}: offset {place.offset} is negative")
         state = self._subscription.state(partition)
-        self._forget_records_of(state)
+        self._collector.forget(state)
         state.seek(place.offset, place.leader_epoch)
         self._fetcher.kick_soon()
 
@@ -251,7 +228,7 @@ class Consumer:
 
     def _seek_to_time(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> None:
         for state in self._subscription.chosen(partitions):
-            self._forget_records_of(state)
+            self._collector.forget(state)
             state.seek_to_time(timestamp_ms)
         self._fetcher.kick_soon()
 
@@ -265,8 +242,8 @@ class Consumer:
             raise OffsetOutOfRange(f"{partition} has no position and auto_offset_reset is none; seek first")
         while not state.has_position:
             self._fetcher.kick_soon()
-            self._fetcher.raise_error_of(partition)
-            await self._fetcher.wait_until(None)
+            self._buffer.raise_error_of(partition)
+            await self._buffer.wait_until(None)
         return state.position
 
     def known_position(self, partition: TopicPartition) -> int | None:
@@ -306,14 +283,14 @@ class Consumer:
         """Hand out nothing of these partitions (all when none is named) until `resume`; what was fetched is kept."""
         for state in self._subscription.chosen(partitions):
             state.is_paused = True
-            self._park(state)
+            self._collector.park(state)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Go on with these partitions, all when none is named."""
         for state in self._subscription.chosen(partitions):
             state.is_paused = False
         self._fetcher.kick_soon()
-        self._fetcher.wake()
+        self._buffer.wake()
 
     @property
     def paused(self) -> Sequence[TopicPartition]:
@@ -337,53 +314,21 @@ class Consumer:
         """
         if self._group is not None:
             await self._group.at_poll()
-        opened, self._opened = self._opened or self._unpark(), None
-        if opened is not None:
-            self._records = iter(())
-            rest = opened.rest()
-            opened.state.position = opened.batch.next_offset
-            if rest is not None:
-                return rest
-        return await self._await_batch(timeout_ms)
+        rest = self._collector.take_rest()
+        return rest if rest is not None else await self._await_batch(timeout_ms)
 
     async def _await_batch(self, timeout_ms: int | None) -> ConsumerBatch | None:
         group = self._group
         if not self._subscription.states and (group is None or not group.is_subscribed):
             raise NotAssigned("nothing is assigned to this consumer; call subscribe, assign or assign_topics first")
         deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
-        while (batch := self._take_batch()) is None:
+        while (batch := self._collector.take_batch()) is None:
             if group is None:
-                if not await self._fetcher.wait_until(deadline):
+                if not await self._buffer.wait_until(deadline):
                     return None
-            elif not await group.wait(self._fetcher.wait_until(deadline)):
+            elif not await group.wait(self._buffer.wait_until(deadline)):
                 return None
         return batch
-
-    def _take_batch(self) -> ConsumerBatch | None:
-        """Return the next batch that has arrived, None when there is none. Moves the position past it."""
-        while (fetched := self._usable_fetched()) is not None:
-            records = fetched.next_records()
-            state = fetched.state
-            state.position = fetched.next_offset
-            if fetched.leader_epoch >= 0:
-                state.position_epoch = fetched.leader_epoch
-            if records:
-                return ConsumerBatch(
-                    state.partition, records, fetched.next_offset, fetched.leader_epoch, state.high_watermark
-                )
-            self._fetched = None
-            self._fetcher.kick()
-        return None
-
-    def _usable_fetched(self) -> FetchedPartition | None:
-        fetched = self._fetched
-        if fetched is not None and not fetched.is_outdated:
-            if not fetched.state.is_paused:
-                return fetched
-            self._fetcher.put_back(fetched)
-        self._fetched = None
-        self._fetched = self._fetcher.take()
-        return self._fetched
 
     async def batches(self) -> AsyncIterator[ConsumerBatch]:
         """Iterate over batches for ever."""
@@ -400,9 +345,8 @@ class Consumer:
         while True:
             if self._group is not None:
                 await self._group.at_poll()
-            for record in self._records:
-                assert self._opened is not None
-                self._opened.state.position = record.offset + 1
+            record = self._collector.take_record()
+            if record is not None:
                 return record
             await self._open_batch(None)
 
@@ -411,88 +355,20 @@ class Consumer:
         while True:
             if self._group is not None:
                 await self._group.at_poll()
-            for record in self._records:
-                assert self._opened is not None
-                self._opened.state.position = record.offset + 1
+            record = self._collector.take_record()
+            if record is not None:
                 return record
             if not await self._open_batch(timeout_ms):
                 return None
 
     async def _open_batch(self, timeout_ms: int | None) -> bool:
-        """Make the next batch the source of single records, with the position still before it."""
-        if self._opened is not None:  # all of it was handed out; what is not for consumers is passed too
-            self._opened.state.position = self._opened.batch.next_offset
-            self._opened = None
-        opened = self._unpark()
-        if opened is None:
+        """Have another batch that single records come from; False when none came in time."""
+        if not self._collector.open_parked():
             batch = await self._await_batch(timeout_ms)
             if batch is None:
                 return False
-            opened = OpenBatch(self._subscription.state(batch.partition), batch)
-            opened.state.position = batch.records[0].offset
-        self._opened = opened
-        self._records = iter(self._convert(opened.batch.partition, opened.remaining()))
+            self._collector.open(batch)
         return True
-
-    def _convert(self, where: TopicPartition, rows: Iterable[Record]) -> list[ConsumerRecord]:
-        topic, partition = where
-        key_of, value_of = self._key_deserializer, self._value_deserializer
-        if key_of is None and value_of is None:
-            return [
-                ConsumerRecord(topic, partition, row.offset, row.timestamp, row.key, row.value, row.headers)
-                for row in rows
-            ]
-        return [
-            ConsumerRecord(
-                topic,
-                partition,
-                row.offset,
-                row.timestamp,
-                row.key if key_of is None or row.key is None else key_of(row.key),
-                row.value if value_of is None or row.value is None else value_of(row.value),
-                row.headers,
-            )
-            for row in rows
-        ]
-
-    # ---- batches that are partly handed out
-
-    def _forget_records_of(self, state: PartitionState) -> None:
-        """Drop what was decoded before a seek; the fetched bytes outdate themselves."""
-        if self._opened is not None and self._opened.state is state:
-            self._opened = None
-            self._records = iter(())
-        self._parked = [opened for opened in self._parked if opened.state is not state]
-
-    def _park(self, state: PartitionState) -> None:
-        if self._opened is not None and self._opened.state is state:
-            self._parked.append(self._opened)
-            self._opened = None
-            self._records = iter(())
-
-    def _unpark(self) -> OpenBatch | None:
-        for index, opened in enumerate(self._parked):
-            if not opened.state.is_paused:
-                return self._parked.pop(index)
-        return None
-
-
-class OpenBatch:
-    """A batch of which single records are being handed out; the partition's position says how far."""
-
-    __slots__ = ("batch", "state")
-
-    def __init__(self, state: PartitionState, batch: ConsumerBatch) -> None:
-        self.state = state
-        self.batch = batch
-
-    def remaining(self) -> list[Record]:
-        return [record for record in self.batch.records if record.offset >= self.state.position]
-
-    def rest(self) -> ConsumerBatch | None:
-        """Return what is left as a batch of its own, None when nothing is."""
-        remaining = self.remaining()
-        return replace(self.batch, records=remaining) if remaining else None
 
 
 def _with_overrides(

@@ -28,7 +28,7 @@ from ottla.client.admin import BROKER_DEFAULT, ClusterDescription, CreatedTopic
 from ottla.client.cluster import ClusterSettings
 from ottla.client.committed import OffsetAndMetadata
 from ottla.client.configs import ConfigEntry, ConfigResource, ConfigValue
-from ottla.client.consumer import ConsumerBatch, ConsumerRecord
+from ottla.client.consumer_record import ConsumerBatch, ConsumerRecord
 from ottla.client.fetcher import FetchSettings
 from ottla.client.membership import GroupSettings, RebalanceListener
 from ottla.client.offsets import OffsetAndTimestamp

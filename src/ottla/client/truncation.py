@@ -1,7 +1,8 @@
 """Whether what a consumer has read is still there after another broker took the lead (KIP-320).
 
 Asks the leaders where the leader epoch of the last record that was read ended in their logs: an end before the position
-means that records which were read have been cut off. What follows from that is decided by `fetcher`.
+means that records which were read have been cut off. What follows from that is decided by
+`offset_fetcher`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ async def _ask(cluster: Cluster, node_id: int, epochs: Mapping[TopicPartition, i
         topics[partition.topic].append(
             OffsetForLeaderPartition(
                 partition=partition.partition,
-                current_leader_epoch=cluster.topics[partition.topic].partitions[partition.partition].leader_epoch,
+                current_leader_epoch=cluster.leader_epoch_of(partition),
                 leader_epoch=epoch,
             )
         )
