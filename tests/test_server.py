@@ -11,8 +11,8 @@ import pytest
 from ottla.broker.metadata.alter_configs import ConfigAlteration
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.quorum import QuorumListener
-from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.resource_type import ResourceType
 from ottla.dialects.listener import Listener
 from ottla.model import TopicPartition
 from ottla.server import Server, StartError

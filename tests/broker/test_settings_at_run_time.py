@@ -13,7 +13,7 @@ from ottla.broker.metadata.alter_configs import ConfigAlteration
 from ottla.broker.metadata.create_partitions import GrownTopic
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.reassign_partitions import Reassignment
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.engine import Ticket
 from ottla.errors import (
     InvalidReplicaAssignment,

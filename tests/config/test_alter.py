@@ -8,13 +8,13 @@ from ottla.config.alter import (
     ConfigChange,
     Operation,
     Resource,
-    ResourceType,
     alter_incrementally,
     check_resource,
     check_values,
     replace_all,
 )
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.resource_type import ResourceType
 from ottla.errors import InvalidConfig, InvalidRequest, KafkaError
 
 BROKER = BrokerConfig.from_properties({})

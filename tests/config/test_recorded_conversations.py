@@ -17,7 +17,6 @@ from ottla.config.alter import (
     ConfigChange,
     Operation,
     Resource,
-    ResourceType,
     alter_incrementally,
     check_resource,
     check_values,
@@ -33,6 +32,7 @@ from ottla.config.describe import (
     describe_group,
     describe_topic,
 )
+from ottla.config.resource_type import ResourceType
 from ottla.errors import NONE, InvalidRequest, KafkaError
 
 RECORDING = BrokerConfig.from_properties(

@@ -22,22 +22,13 @@ from ottla.config.broker_config import BrokerConfig
 from ottla.config.broker_settings import broker_setting
 from ottla.config.client_metrics_settings import validate_client_metrics_configs
 from ottla.config.group_settings import validate_group_configs
+from ottla.config.resource_type import ResourceType
 from ottla.config.setting import LIST, Setting
 from ottla.config.topic_settings import FORMAT, TOPIC_SETTINGS, validate_topic_configs
 from ottla.config.values import JAVA_BLANKS
 from ottla.errors import InvalidConfig, InvalidRequest
 
-_NODE_ID: Final = re.compile(r"[+-]?[0-9]{1,10}")
-
-
-class ResourceType(IntEnum):
-    """Kinds of resources that have settings; the number is the one on the wire."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
+_NODE_ID: Final = r"[+-]?[0-9]{1,10}"
 
 
 class Operation(IntEnum):
@@ -141,7 +132,7 @@ def check_values(
 
 def _this_broker(name: str, node_id: int) -> str:
     """The one way to write this broker's id: Kafka takes `+1` and `01` too."""
-    if _NODE_ID.fullmatch(name) is None:
+    if re.fullmatch(_NODE_ID, name) is None:
         raise InvalidRequest(f"a broker's id is a whole number, not {name!r}")
     if int(name) != node_id:
         raise InvalidRequest(f"{name!r} is not this broker, which is {node_id}")

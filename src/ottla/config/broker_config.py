@@ -38,7 +38,7 @@ EVERY_DIRECTORY: Final = "*"
 LAST_CODEC: Final = 4
 """zstd; the codecs are numbered as in a batch's attributes."""
 PER_IP_OVERRIDES: Final = "max.connections.per.ip.overrides"
-_EXCEPTION: Final = re.compile(r"\[?(?P<host>[0-9a-zA-Z%._:-]+?)\]?\s*:\s*(?P<limit>-?[0-9]{1,9})")
+_EXCEPTION: Final = r"\[?(?P<host>[0-9a-zA-Z%._:-]+?)\]?\s*:\s*(?P<limit>-?[0-9]{1,9})"
 
 
 def parse_overrides(items: Iterable[str]) -> dict[str, str]:
@@ -70,7 +70,7 @@ def parse_connection_overrides(text: str) -> dict[str, int]:
     """Parse `max.connections.per.ip.overrides`: `address:number,...`. Raises `ConfigError`."""
     limits: dict[str, int] = {}
     for item in text.split(","):
-        entry = _EXCEPTION.fullmatch(item.strip())
+        entry = re.fullmatch(_EXCEPTION, item.strip())
         if entry is not None:
             limits[entry["host"]] = int(entry["limit"])
         elif item.strip():

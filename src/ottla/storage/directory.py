@@ -43,9 +43,9 @@ _META_VERSION: Final = 1
 _MAX_NAME_BYTES: Final = 255
 _NAMED: Final = 3
 """So many partitions are named in a refusal."""
-_LEFT_ALONE: Final = re.compile(r".*-[0-9]+\.[0-9a-f]{32}-(?:delete|future|stray)|.*\.[0-9a-f]{32}-stray")
-_FUTURE_DIRECTORY: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-future")
-_PARTITION_DIRECTORY: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]+)")
+_LEFT_ALONE: Final = r".*-[0-9]+\.[0-9a-f]{32}-(?:delete|future|stray)|.*\.[0-9a-f]{32}-stray"
+_FUTURE_DIRECTORY: Final = r"(?P<topic>.+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-future"
+_PARTITION_DIRECTORY: Final = r"(?P<topic>.+)-(?P<partition>[0-9]+)"
 
 
 class DirectoryError(Exception):
@@ -123,7 +123,7 @@ class LogDirectory:
         """
         if self.meta is not None:
             raise DirectoryError(f"{self.path} is formatted already")
-        names = [name for name in self._filesystem.list(self.path) if _PARTITION_DIRECTORY.fullmatch(name)]
+        names = [name for name in self._filesystem.list(self.path) if re.fullmatch(_PARTITION_DIRECTORY, name)]
         if not all(self.is_from_jafka(name) for name in names):
             raise DirectoryError(
                 f"{self.path} holds partitions, but its {META_PROPERTIES} is gone; restore it (node.id, cluster.id, "
@@ -172,9 +172,9 @@ class LogDirectory:
         """
         found = []
         for name in self._filesystem.list(self.path):
-            if _LEFT_ALONE.fullmatch(name) or not self._filesystem.is_directory(self._file(name)):
+            if re.fullmatch(_LEFT_ALONE, name) or not self._filesystem.is_directory(self._file(name)):
                 continue
-            match = _PARTITION_DIRECTORY.fullmatch(name)
+            match = re.fullmatch(_PARTITION_DIRECTORY, name)
             if match is None:
                 raise DirectoryError(f"{self._file(name)} is not named like a partition (topic-number)")
             if match["topic"] != METADATA_TOPIC:
@@ -190,7 +190,7 @@ class LogDirectory:
 
     def futures(self) -> list[tuple[TopicPartition, str]]:
         """Return the copies that are to become partitions' logs, with their paths."""
-        matches = [_FUTURE_DIRECTORY.fullmatch(name) for name in self._filesystem.list(self.path)]
+        matches = [re.fullmatch(_FUTURE_DIRECTORY, name) for name in self._filesystem.list(self.path)]
         return [
             (TopicPartition(match["topic"], int(match["partition"])), self._file(match[0]))
             for match in matches

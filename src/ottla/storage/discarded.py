@@ -16,7 +16,7 @@ from ottla.storage.checkpoints import PARTITION_METADATA, CorruptCheckpoint, par
 from ottla.storage.directory import DELETE_SUFFIX
 from ottla.storage.files import FileSystem
 
-_NAME: Final = re.compile(rf".*-(?P<partition>[0-9]+)\.(?P<id>[0-9a-f]{{32}}){DELETE_SUFFIX}")
+_NAME: Final = rf".*-(?P<partition>[0-9]+)\.(?P<id>[0-9a-f]{{32}}){DELETE_SUFFIX}"
 
 
 class DiscardedPartition(NamedTuple):
@@ -28,7 +28,7 @@ class DiscardedPartition(NamedTuple):
 
 def read_discarded(filesystem: FileSystem, path: str) -> DiscardedPartition | None:
     """Return whose directory this was; None for a name that says nothing. Raises `OSError`."""
-    match = _NAME.fullmatch(path.rpartition("/")[2])
+    match = re.fullmatch(_NAME, path.rpartition("/")[2])
     if match is None:
         return None
     metadata = f"{path}/{PARTITION_METADATA}"

@@ -22,9 +22,9 @@ from ottla.broker.metadata.records import (
     encode_record,
 )
 from ottla.clock import Timers
-from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
+from ottla.config.resource_type import ResourceType
 from ottla.errors import KafkaError
 from ottla.testing.clock import ManualClock
 from tests.broker.groups.harness import Bench, MemoryShards

@@ -25,7 +25,7 @@ from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.registration import format_records
 from ottla.broker.metadata.state import MetadataState
 from ottla.broker.metadata.update_features import FeatureUpdate, decide_update_features
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.engine import Shard, StateRecord
 from ottla.errors import KafkaError, KafkaStorageError
 from ottla.model import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicId

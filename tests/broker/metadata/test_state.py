@@ -30,7 +30,7 @@ from ottla.broker.metadata.records import (
 from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.scram_users import ScramMechanism
 from ottla.broker.metadata.state import MetadataState
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.model import format_uuid
 from ottla.records.batch import split_batches
 from ottla.storage.metadata_snapshots import parse_snapshot_name

@@ -11,7 +11,7 @@ import pytest
 from ottla.broker.broker import Broker
 from ottla.broker.metadata.alter_configs import ConfigAlteration
 from ottla.broker.metadata.create_topics import NewTopic
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.dialects.kafka.answers import RequestContext
 from ottla.dialects.kafka.errors import CloseConnection
 from ottla.dialects.kafka.handlers import (

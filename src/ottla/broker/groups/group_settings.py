@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.broker.groups.assignors import ASSIGNORS
 from ottla.broker.metadata.image import MetadataView
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.config.current_config import CurrentConfig
 from ottla.config.group_settings import within_bounds
 

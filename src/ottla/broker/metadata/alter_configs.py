@@ -20,7 +20,6 @@ from ottla.config.alter import (
     ConfigChange,
     Operation,
     Resource,
-    ResourceType,
     alter_incrementally,
     check_resource,
     check_values,
@@ -28,6 +27,7 @@ from ottla.config.alter import (
 )
 from ottla.config.broker_changes import MIN_INSYNC_REPLICAS
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.resource_type import ResourceType
 from ottla.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 
 _OPERATIONS: Final = frozenset(Operation)

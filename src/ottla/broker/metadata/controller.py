@@ -45,10 +45,10 @@ from ottla.broker.metadata.snapshot_timer import SnapshotTimer
 from ottla.broker.metadata.state import MetadataState
 from ottla.broker.read_only import refuse_change
 from ottla.clock import Clock, Timers
-from ottla.config.alter import ResourceType
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
 from ottla.config.describe import ConfigEntry, describe_new_topic
+from ottla.config.resource_type import ResourceType
 from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
 from ottla.errors import KafkaError, KafkaStorageError

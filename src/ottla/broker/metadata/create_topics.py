@@ -18,7 +18,7 @@ from ottla.broker.metadata.partition_records import partition_record
 from ottla.broker.metadata.placement import Candidates, check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, TopicRecord
 from ottla.broker.metadata.topic_names import check_topic_name
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.errors import (
     InvalidConfig,
     InvalidPartitions,

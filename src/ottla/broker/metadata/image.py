@@ -13,7 +13,7 @@ from ottla.broker.metadata.access_rules import AccessRules
 from ottla.broker.metadata.client_quotas import ClientQuotas
 from ottla.broker.metadata.scram_users import ScramUsers
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.model import TopicId
 
 NO_LEADER: Final = -1

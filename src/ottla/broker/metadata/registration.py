@@ -24,7 +24,7 @@ from ottla.broker.metadata.records import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.model import TopicId
 
 

@@ -68,7 +68,7 @@ from ottla.broker.metadata.records import (
 from ottla.broker.metadata.refusal import MetadataRefused
 from ottla.broker.metadata.scram_users import ScramUsers
 from ottla.broker.metadata.topic_names import collision_key
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.model import TopicId, format_uuid
 
 _EMPTY: Final[Mapping[str, str]] = {}

@@ -22,8 +22,8 @@ from ottla.broker.metadata.features import (
 )
 from ottla.broker.metadata.image import MetadataView
 from ottla.broker.metadata.records import FeatureLevelRecord, MetadataRecord
-from ottla.config.alter import ResourceType
 from ottla.config.broker_changes import MIN_INSYNC_REPLICAS
+from ottla.config.resource_type import ResourceType
 from ottla.errors import InvalidUpdateVersion
 
 

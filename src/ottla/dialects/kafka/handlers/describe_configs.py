@@ -12,7 +12,8 @@ from typing import Final
 from ottla.broker.broker import Broker
 from ottla.broker.loggers import describe_loggers
 from ottla.broker.metadata.topic_names import check_topic_name
-from ottla.config.alter import ResourceType, check_resource
+from ottla.config.alter import check_resource
+from ottla.config.resource_type import ResourceType
 from ottla.config.describe import (
     ConfigEntry,
     describe_broker,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.broker.broker import Broker
-from ottla.config.alter import ResourceType
+from ottla.config.resource_type import ResourceType
 from ottla.dialects.kafka.answers import RequestContext
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.messages.list_config_resources import (
