@@ -4,6 +4,8 @@ Damage in a compressed payload is `InvalidRecord`: the batch's checksum has been
 would not help, which is what `CorruptMessage` would tell a producer to do. Kafka answers UNKNOWN_SERVER_ERROR there.
 
 Every function that inflates stops at a limit before it has allocated much more, so that a bomb costs bounded memory.
+
+The library of the codecs but gzip is loaded with the first batch that needs it: a start has no time for it.
 """
 
 from __future__ import annotations
@@ -13,9 +15,6 @@ from typing import Final
 
 from ottla.errors import UnsupportedCompressionType
 from ottla.records.gzip_stream import deflate_gzip, inflate_gzip
-from ottla.records.lz4_frame import deflate_lz4, inflate_lz4
-from ottla.records.snappy_stream import deflate_snappy, inflate_snappy
-from ottla.records.zstd_frame import deflate_zstd, inflate_zstd
 
 MAX_INFLATED_BYTES: Final = 256 * 1024 * 1024
 """What one batch may inflate to where no topic sets a lower bound: far above what a client's buffer holds (32 MiB)."""
@@ -59,11 +58,17 @@ def deflate(codec: Codec, data: bytes | bytearray | memoryview, level: int | Non
     if codec == Codec.NONE:
         return bytes(data)
     if codec == Codec.SNAPPY:
+        from ottla.records.snappy_stream import deflate_snappy
+
         return deflate_snappy(data)
     level = DEFAULT_LEVELS[codec] if level is None else level
     if codec == Codec.LZ4:
+        from ottla.records.lz4_frame import deflate_lz4
+
         return deflate_lz4(data, level)
     if codec == Codec.ZSTD:
+        from ottla.records.zstd_frame import deflate_zstd
+
         return deflate_zstd(data, level)
     return deflate_gzip(data, level)
 
@@ -73,9 +78,15 @@ def inflate(codec: Codec, data: memoryview, limit_bytes: int = MAX_INFLATED_BYTE
     if codec == Codec.NONE:
         return bytes(data)
     if codec == Codec.SNAPPY:
+        from ottla.records.snappy_stream import inflate_snappy
+
         return inflate_snappy(data, limit_bytes)
     if codec == Codec.LZ4:
+        from ottla.records.lz4_frame import inflate_lz4
+
         return inflate_lz4(data, limit_bytes)
     if codec == Codec.ZSTD:
+        from ottla.records.zstd_frame import inflate_zstd
+
         return inflate_zstd(data, limit_bytes)
     return inflate_gzip(data, limit_bytes)

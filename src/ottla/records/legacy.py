@@ -30,7 +30,6 @@ from ottla.records.batch import (
 )
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import MAX_INFLATED_BYTES, Codec, inflate
-from ottla.records.lz4_frame import inflate_lz4
 from ottla.records.record import Record
 
 _CRC_AT: Final = 12
@@ -149,6 +148,8 @@ def _inner_messages(outer: _Message, codec: Codec, limit_bytes: int) -> list[_Me
         raise InvalidRecord("a wrapper without a value")
     packed = memoryview(outer.value)
     if codec == Codec.LZ4 and outer.magic == 0:
+        from ottla.records.lz4_frame import inflate_lz4  # with its library, see `compression`
+
         data = inflate_lz4(packed, limit_bytes, check_header=False)
     else:
         data = inflate(codec, packed, limit_bytes)
