@@ -26,11 +26,11 @@ from ottla.storage.housekeeping import Housekeeper
 from ottla.storage.log import PartitionLog
 from ottla.storage.place import Place
 from ottla.storage.segment import LOG_SUFFIX
-from ottla.storage.sweeper import Sweeper, SweptLog
 from ottla.storage.trash import Trash, remove_all
 
 if TYPE_CHECKING:
     from ottla.storage.cleaner import Cleaner
+    from ottla.storage.sweeper import Sweeper, SweptLog
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Chores:
         self._host = host
         self._background = background
         self._trash = trash
-        self._sweeper = Sweeper(self, host, background, trash)
+        self._sweeper: Sweeper | None = None
         self._housekeeper: Housekeeper | None = None
         self._cleaner: Cleaner | None = None
         self._clean_offsets: dict[TopicPartition, int] = {}
@@ -144,9 +144,13 @@ class Chores:
         if self._cleaner is not None:
             self._cleaner.forget(partition)
 
-    # ---- what
+    # ---- what; rooms that are entered late, or never, are imported then
 
     def _sweep(self) -> None:
+        if self._sweeper is None:
+            from ottla.storage.sweeper import Sweeper
+
+            self._sweeper = Sweeper(self, self._host, self._background, self._trash)
         self._sweeper.sweep()
         self._logs.sweep_jafka_logs()
 
@@ -154,7 +158,7 @@ class Chores:
         if self._cleaner is None:
             if not self.compacted_logs():
                 return
-            from ottla.storage.cleaner import Cleaner  # a start has no time for what many brokers never need
+            from ottla.storage.cleaner import Cleaner
 
             self._cleaner = Cleaner(self, self._host, self._background, self._trash, self._timers, self._clean_offsets)
             self._cleaner.configure(self._settings)
@@ -195,6 +199,8 @@ class Chores:
         return self._logs.directory_of(partition)
 
     def swept_logs(self) -> list[SweptLog]:
+        from ottla.storage.sweeper import SweptLog
+
         return [
             SweptLog(
                 partition,
