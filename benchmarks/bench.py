@@ -54,6 +54,7 @@ def measure(system: System, loadgen: Path, megabytes: int, sheet: Sheet) -> None
     with tempfile.TemporaryDirectory(prefix=f"bench-{system.name}-") as folder:
         port = find_free_port(system.ports)
         command = system.command(Path(folder), port)
+        os.sync()  # what the system before has left to write would be charged to this one's start
         begin_ns = time.time_ns()
         with running(command, Path(folder) / "log") as server:
             target = Target(loadgen, f"127.0.0.1:{port}", server)
