@@ -193,6 +193,13 @@ def test_bounded_loads(ottla: Ottla) -> None:
     ottla("topics", "create", "load", "-p", "2")
     assert json.loads(ottla("perf", "produce", "load", "-n", "500", "--json").out)["records"] == 500
     assert json.loads(ottla("perf", "consume", "load", "--json").out)["records"] == 500
+    code, out, err = ottla("perf", "consume", "load", "-n", "501")
+    assert (code, out.split()[0], err) == (0, "500", "topic 'load' has only 500 records to read\n")
+    out = ottla("perf", "produce", "load", "-n", "1").out
+    assert out.startswith("1 record in ")
+    assert [word for word in out.splitlines()[1].split() if word.isalnum() and word != "ms"] == [
+        *("latency", "avg", "p50", "p90", "p95", "p99", "max"),
+    ]
     measured = json.loads(ottla("perf", "latency", "load", "-n", "20", "-r", "1000", "--json").out)
     assert all(0 < measured[name]["p50"] <= measured[name]["max"] for name in ("acknowledged", "received"))
 

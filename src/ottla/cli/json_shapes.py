@@ -31,7 +31,7 @@ GROUP: Final[dict[str, Shape]] = {
     "group_epoch": "number?",
     "assignment_epoch": "number?",
 }
-PERCENTILES: Final[Shape] = {"p50": "number", "p90": "number", "p99": "number", "p99.9": "number", "max": "number"}
+LATENCIES: Final[Shape] = dict.fromkeys(("avg", "p50", "p90", "p95", "p99", "p99.9", "max"), "number")
 RATES: Final[dict[str, Shape]] = {"seconds": "number", "records_per_second": "number", "mb_per_second": "number"}
 FINDINGS: Final[Shape] = [{"path": "text", "problem": "text", "loses_bytes": "number"}]
 
@@ -171,14 +171,14 @@ SHAPES: Final[dict[str, Shape]] = {
     "commitlog verify": {"records": "number", "valid_bytes": "number", "size_bytes": "number", "problem": "text?"},
     "commitlog import": {**PLACE, "records": "number"},
     "commitlog export": {"file": "text", "records": "number"},
-    "perf produce": {"records": "number", "size_bytes": "number", **RATES},
+    "perf produce": {"records": "number", "size_bytes": "number", **RATES, "latency_ms": LATENCIES},
     "perf consume": {"records": "number", **RATES},
     "perf latency": {
         "records": "number",
         "rate": "number",
         "unit": "text",
-        "acknowledged": PERCENTILES,
-        "received": PERCENTILES,
+        "acknowledged": LATENCIES,
+        "received": LATENCIES,
     },
     "storage info": {
         "directory": "text",

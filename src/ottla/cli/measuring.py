@@ -1,49 +1,94 @@
-"""Bounded loads on a topic, for `ottla perf`: how long they take, and what each record took."""
+"""Bounded loads on a topic, for `ottla perf`: how long they take, and what each record took.
+
+What is said of it is decided by `perf`, what figures come of single times by `latencies`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import cycle
+from random import Random
+from string import ascii_uppercase
 from typing import Final
 
+from ottla.cli.latencies import Latencies, timed_each
 from ottla.cli.options import cluster_settings
 from ottla.cli.output import Refused, count_text, say
 from ottla.client.consumer import Consumer
 from ottla.client.producer import Producer, ProducerSettings
+from ottla.client.producer_batch import Delivery
 from ottla.model import TopicPartition
 
-PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 LOOK_AGAIN_MS: Final = 100
 """A consumer looks so often whether what is left before the end are no records but markers, or were compacted away."""
 
 LATE_SECONDS: Final = 10.0
 """Records that have not come back so long after the last one was sent are lost."""
 
+INTERVAL_SECONDS: Final = 5.0
+"""Kafka's tools tell so often how far they are, too."""
+
+TEXT_BYTES: Final = 1_048_576
+"""So much text is made for values: more than a batch holds by default, so that none has the same piece twice."""
+
+_TO_LETTERS: Final = bytes(ord(ascii_uppercase[byte % len(ascii_uppercase)]) for byte in range(256))
+
+Tell = Callable[[str], None]
+"""Takes a line for the person who waits."""
+
 
 async def produce_load(
-    bootstrap: str, topic: str, records: int, size_bytes: int, rate: float | None, settings: ProducerSettings
-) -> float:
-    """Send so many records, as fast as they go or so many a second; return the seconds until all were acknowledged.
+    bootstrap: str,
+    topic: str,
+    records: int,
+    size_bytes: int,
+    rate: float | None,
+    settings: ProducerSettings,
+    tell: Tell,
+) -> tuple[float, Latencies]:
+    """Send so many records, as fast as they go or so many a second.
 
-    Raises what kept a record from being written.
+    Returns the seconds until all were acknowledged, and what those that were timed took from `send` to that. Raises
+    what kept a record from being written.
     """
+    latencies = Latencies()
+    timed = timed_each(records)
+    values = _values(size_bytes)
     async with Producer(bootstrap, settings=settings, cluster=cluster_settings()) as producer:
         await producer.partitions_of(topic, patience_ms=0)
-        value = b"x" * size_bytes
+
+        def acknowledged(sent: float, delivery: Delivery) -> None:
+            latencies.note(time.perf_counter() - sent)
+
         started = time.perf_counter()
-        try:
-            for number in range(records):
+        async with _interval_lines(lambda: producer.delivered_count, tell):
+            for number, value in zip(range(records), values, strict=False):
                 if rate is not None:
                     await _keep_pace(started, number, rate)
-                await producer.send(topic, value)
+                if number % timed:
+                    await producer.send(topic, value)
+                else:
+                    sent = time.perf_counter()
+                    delivery = await producer.send(topic, value)
+                    delivery.add_done_callback(partial(acknowledged, sent))
                 if producer.failed_count:
                     break  # flush says why
             await producer.flush()
-        except asyncio.CancelledError:
-            _say_stopped(producer.delivered_count)
-            raise
-        return time.perf_counter() - started
+        return time.perf_counter() - started, latencies
+
+
+def _values(size_bytes: int) -> Iterator[bytes]:
+    """Yield values for ever: capital letters by chance, as kafka-producer-perf-test sends, so that compression works.
+
+    They are the same in every run, pieces of a text of which each comes round when all have been sent.
+    """
+    pieces = max(1, TEXT_BYTES // max(1, size_bytes))
+    text = Random(0).randbytes(pieces * size_bytes).translate(_TO_LETTERS)
+    return cycle([text[at * size_bytes : (at + 1) * size_bytes] for at in range(pieces)])
 
 
 async def _keep_pace(started: float, number: int, rate: float) -> None:
@@ -53,24 +98,25 @@ async def _keep_pace(started: float, number: int, rate: float) -> None:
         await asyncio.sleep(early)
 
 
-async def consume_load(bootstrap: str, topic: str, records: int | None) -> tuple[int, int, float]:
-    """Read a topic from its start to its present end, or so many records; return records, bytes of values, seconds."""
+async def consume_load(bootstrap: str, topic: str, records: int | None, tell: Tell) -> tuple[int, int, float]:
+    """Read a topic from its start to its present end, or exactly so many records.
+
+    Returns records, bytes of their keys and values, and seconds; fewer records when the end comes first.
+    """
     count = size_bytes = 0
     async with Consumer(bootstrap, auto_offset_reset="earliest", cluster=cluster_settings()) as consumer:
         await consumer.assign_topics(topic)
         ends = await consumer.end_offsets(consumer.assignment)
         started = finished = time.perf_counter()
-        try:
+        async with _interval_lines(lambda: count, tell):
             while (records is None or count < records) and not _has_read_to(consumer, ends):
                 batch = await consumer.next_batch(LOOK_AGAIN_MS)
                 if batch is None:
                     continue
-                count += len(batch.records)
-                size_bytes += sum(len(record.value) for record in batch.records if record.value is not None)
+                counted = batch.records if records is None else batch.records[: records - count]
+                count += len(counted)
+                size_bytes += sum(len(record.key or b"") + len(record.value or b"") for record in counted)
                 finished = time.perf_counter()
-        except asyncio.CancelledError:
-            _say_stopped(count)
-            raise
         return count, size_bytes, finished - started
 
 
@@ -78,20 +124,43 @@ def _has_read_to(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> bool
     return all((consumer.known_position(partition) or 0) >= end for partition, end in ends.items())
 
 
+@asynccontextmanager
+async def _interval_lines(count: Callable[[], int], tell: Tell) -> AsyncIterator[None]:
+    """Tell every few seconds how far a load is and how fast it was since, and when it is stopped, after how many."""
+    telling = asyncio.create_task(_tell_intervals(count, tell))
+    try:
+        yield
+    except asyncio.CancelledError:
+        _say_stopped(count())
+        raise
+    finally:
+        telling.cancel()
+
+
+async def _tell_intervals(count: Callable[[], int], tell: Tell) -> None:
+    then, count_then = time.perf_counter(), 0
+    while True:
+        await asyncio.sleep(INTERVAL_SECONDS)
+        now, count_now = time.perf_counter(), count()
+        rate = (count_now - count_then) / (now - then)
+        tell(f"{count_text(count_now, 'record')} so far, {rate:,.0f} records/s")
+        then, count_then = now, count_now
+
+
 def _say_stopped(count: int) -> None:
     say(f"\nstopped after {count_text(count, 'record')}")
 
 
 async def measure_latency(
-    bootstrap: str, topic: str, records: int, size_bytes: int, rate: float
-) -> tuple[Sequence[float], Sequence[float]]:
-    """Return milliseconds to the acknowledgement and to the consumer, for each record on partition 0."""
+    bootstrap: str, topic: str, records: int, size_bytes: int, rate: float, acks: int | str
+) -> tuple[Latencies, Latencies]:
+    """Return the times to the acknowledgement and to the consumer, of each record on partition 0."""
     partition = TopicPartition(topic, 0)
-    acknowledged: list[float] = []
-    received: list[float] = []
+    acknowledged, received = Latencies(), Latencies()
+    values = _values(size_bytes)
     sent_at: dict[int, float] = {}
     async with (
-        Producer(bootstrap, settings=ProducerSettings(linger_ms=0), cluster=cluster_settings()) as producer,
+        Producer(bootstrap, settings=ProducerSettings(acks=acks, linger_ms=0), cluster=cluster_settings()) as producer,
         Consumer(bootstrap, cluster=cluster_settings()) as consumer,
     ):
         await consumer.assign([partition])
@@ -104,12 +173,12 @@ async def measure_latency(
                 for record in batch.records if batch is not None else ():
                     number = int.from_bytes((record.key or b"")[:8], "big")
                     if number in sent_at:
-                        received.append((now - sent_at[number]) * 1000)
+                        received.note(now - sent_at[number])
 
         async def send(number: int) -> None:
             sent_at[number] = time.perf_counter()
-            await producer.send_and_wait(topic, b"x" * size_bytes, key=number.to_bytes(8, "big"), partition=0)
-            acknowledged.append((time.perf_counter() - sent_at[number]) * 1000)
+            await producer.send_and_wait(topic, next(values), key=number.to_bytes(8, "big"), partition=0)
+            acknowledged.note(time.perf_counter() - sent_at[number])
 
         reader = asyncio.create_task(read())
         sending: list[asyncio.Task[None]] = []
@@ -131,12 +200,3 @@ async def measure_latency(
             for task in (reader, *sending):
                 task.cancel()
     return acknowledged, received
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """Return the usual percentiles by nearest rank, and the maximum."""
-    ordered = sorted(values)
-    last = len(ordered) - 1
-    return {f"p{rank:g}": round(ordered[min(last, int(len(ordered) * rank / 100))], 3) for rank in PERCENTILES} | {
-        "max": round(ordered[-1], 3)
-    }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from ottla.cli.options import MOST_PER_SECOND, Amount, bootstrap_option, examples, json_option, producer_options
-from ottla.cli.output import DONE, Refused, print_json, print_line, run
+from ottla.cli.output import DONE, Refused, count_text, print_json, print_line, run, say
 
 
 @click.group()
@@ -62,7 +64,12 @@ def perf_produce(
     as_json: bool,
     bootstrap: str,
 ) -> None:
-    """Send records as fast as they go, or at a rate."""
+    """Send records of random capital letters, as fast as they go or at a rate.
+
+    Latencies are those from send to acknowledgement, in ms, of all records or, from 2,000 on, of every second to
+    sixteenth. Every 5 seconds a line on standard error says how far it is.
+    """
+    from ottla.cli.latencies import figures_line
     from ottla.cli.measuring import produce_load
     from ottla.client.producer import ProducerSettings
 
@@ -75,8 +82,16 @@ def perf_produce(
     )
 
     async def work() -> int:
-        seconds = await produce_load(bootstrap, topic, records, size_bytes, rate, settings)
-        _report({"records": records, "size_bytes": size_bytes}, records, records * size_bytes, seconds, as_json)
+        seconds, latencies = await produce_load(
+            bootstrap, topic, records, size_bytes, rate, settings, _interval_teller(as_json=as_json)
+        )
+        figures = latencies.figures()
+        if as_json:
+            facts = {"records": records, "size_bytes": size_bytes}
+            print_json({**facts, **_rates(records, records * size_bytes, seconds), "latency_ms": figures})
+        else:
+            print_line(_rates_line(records, records * size_bytes, seconds))
+            print_line(figures_line("latency", figures))
         return DONE
 
     run(work())
@@ -89,32 +104,49 @@ def perf_produce(
     "--records",
     type=click.IntRange(1, 1_000_000_000),
     metavar="N",
-    help="Stop after the batch with so many; else at the end.",
+    help="Stop after exactly so many, or at the end.",
 )
 @json_option
 @bootstrap_option
 def perf_consume(topic: str, records: int | None, as_json: bool, bootstrap: str) -> None:
-    """Read a topic from its start."""
+    """Read a topic from its start to what is its end now, and count keys and values.
 
+    kafka-consumer-perf-test stops after the poll that brings the last one of --num-records, and so counts up to 499
+    more; this counts as many as it is told. Every 5 seconds a line on standard error says how far it is.
+    """
     from ottla.cli.measuring import consume_load
 
     async def work() -> int:
-        count, size_bytes, seconds = await consume_load(bootstrap, topic, records)
+        count, size_bytes, seconds = await consume_load(bootstrap, topic, records, _interval_teller(as_json=as_json))
         if not count:
             raise Refused(f"topic {topic!r} has no records")
-        _report({"records": count}, count, size_bytes, seconds, as_json)
+        if records is not None and count < records:
+            say(f"topic {topic!r} has only {count_text(count, 'record')} to read")
+        if as_json:
+            print_json({"records": count, **_rates(count, size_bytes, seconds)})
+        else:
+            print_line(_rates_line(count, size_bytes, seconds))
         return DONE
 
     run(work())
 
 
-def _report(facts: dict[str, object], count: int, size_bytes: int, seconds: float, as_json: bool) -> None:
+def _interval_teller(*, as_json: bool) -> Callable[[str], None]:
+    """Return what is done with lines for the person who waits; a program hears of trouble only."""
+    return (lambda line: None) if as_json else say
+
+
+def _rates(count: int, size_bytes: int, seconds: float) -> dict[str, object]:
+    return {
+        "seconds": round(seconds, 6),
+        "records_per_second": round(count / seconds),
+        "mb_per_second": round(size_bytes / seconds / 1e6, 3),
+    }
+
+
+def _rates_line(count: int, size_bytes: int, seconds: float) -> str:
     rate, megabytes = count / seconds, size_bytes / seconds / 1e6
-    if as_json:
-        facts |= {"seconds": round(seconds, 6), "records_per_second": round(rate), "mb_per_second": round(megabytes, 3)}
-        print_json(facts)
-    else:
-        print_line(f"{count:,} records in {seconds:.2f} s: {rate:,.0f} records/s, {megabytes:.1f} MB/s")
+    return f"{count_text(count, 'record')} in {seconds:.2f} s: {rate:,.0f} records/s, {megabytes:.1f} MB/s"
 
 
 @perf.command(epilog=examples("ottla perf latency load --records 100 --rate 1000"))
@@ -147,21 +179,30 @@ def _report(facts: dict[str, object], count: int, size_bytes: int, seconds: floa
     show_default=True,
     help="Records a second.",
 )
+@click.option(
+    "--acks", type=click.Choice(["1", "all"]), default="all", show_default=True, help="What an acknowledgement means."
+)
 @json_option
 @bootstrap_option
-def latency(topic: str, records: int, size_bytes: int, rate: float, as_json: bool, bootstrap: str) -> None:
-    """Time records from send to acknowledgement and from send to being read."""
+def latency(topic: str, records: int, size_bytes: int, rate: float, acks: str, as_json: bool, bootstrap: str) -> None:
+    """Time records from send to acknowledgement and from send to being read.
 
-    from ottla.cli.measuring import measure_latency, percentiles
+    kafka-e2e-latency sends each record when the one before it was read; here they are sent at a rate, whether those
+    before were read or not, so that a broker that stands still is seen in the times of all that wait for it.
+    """
+    from ottla.cli.latencies import figures_line
+    from ottla.cli.measuring import measure_latency
 
     async def work() -> int:
-        acknowledged, received = await measure_latency(bootstrap, topic, records, size_bytes, rate)
-        rows = {"acknowledged": percentiles(acknowledged), "received": percentiles(received)}
+        acknowledged, received = await measure_latency(
+            bootstrap, topic, records, size_bytes, rate, acks if acks == "all" else int(acks)
+        )
+        rows = {"acknowledged": acknowledged.figures(), "received": received.figures()}
         if as_json:
             print_json({"records": records, "rate": rate, "unit": "ms", **rows})
         else:
             for name, row in rows.items():
-                print_line(f"{name:12} " + "  ".join(f"{key} {value:.3f} ms" for key, value in row.items()))
+                print_line(figures_line(name, row))
         return DONE
 
     run(work())
