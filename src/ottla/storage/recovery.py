@@ -96,7 +96,7 @@ def load_log(
     try:
         loader = _Loader(host, open_files or host.open_files, partition, directory, config, producer_expiration_ms)
         return loader.load(point)
-    except OSError as error:
+    except (OSError, KafkaError) as error:
         raise KafkaStorageError(f"{partition} in {directory} cannot be opened: {error}") from error
 
 
@@ -251,12 +251,18 @@ class _Loader:
         self._replay(producers, segment, segment.base_offset, segment)
 
     def _find_end(self, segment: Segment) -> None:
-        """Find the next offset of the newest segment: from its last index entry, or from the beginning."""
-        segment.load_indexes()
-        entry = segment.offset_index.lookup(segment.offset_index.last_offset)
-        for span in segment.batches_from(entry.position):
-            segment.next_offset = max(segment.next_offset, span.last_offset + 1)
-        first = next(segment.batches_from(0), None)
+        """Find the next offset of the newest segment: from its last index entry, or from the beginning.
+
+        Raises `KafkaStorageError` where no batch can stand.
+        """
+        try:
+            segment.load_indexes()
+            entry = segment.offset_index.lookup(segment.offset_index.last_offset)
+            for span in segment.batches_from(entry.position):
+                segment.next_offset = max(segment.next_offset, span.last_offset + 1)
+            first = next(segment.batches_from(0), None)
+        except KafkaStorageError as error:
+            raise KafkaStorageError(f"{segment.path}{LOG_SUFFIX}: {error}") from error
         if first is not None:
             segment.rolling_timestamp_ms = first.max_timestamp_ms
 

@@ -1,27 +1,32 @@
 """`LocalStateStore`: the local `engine.StateStore` for state that lies in ordinary topics.
 
 `__consumer_offsets`, `__transaction_state` and their like are partitions as any other: a decision's records become one
-batch, appended as the coordinator's own; loading is reading the log from its start. What a topic's compaction has
-removed is gone by itself, so there are no snapshots. (`__cluster_metadata` has its own store: `metadata_log`.)
+batch, appended as the coordinator's own; loading is reading the log's segments from its start. What a topic's
+compaction has removed is gone by itself, so there are no snapshots. (`__cluster_metadata` has its own store:
+`metadata_log`.)
+
+State is loaded whole or not at all: of a log with damage in it, nobody knows which record was the last of its key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ottla.clock import Clock
-from ottla.engine import Offload, ReadLimit, ReadResult, Shard, StateBatch, StateRecord, Ticket
+from ottla.engine import Offload, Shard, StateBatch, StateRecord, Ticket
 from ottla.errors import CorruptMessage, KafkaError, KafkaStorageError
 from ottla.model import NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP_MS, OFFSETS_TOPIC, AppendOrigin, TopicPartition
-from ottla.records.batch import RecordBatch
+from ottla.records.batch import BATCH_LENGTH_AT, LOG_OVERHEAD_BYTES, RecordBatch
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import Codec
 from ottla.records.control import ControlType, marker_of
-from ottla.records.legacy import split_any
+from ottla.records.legacy import LegacyBatch, split_any
 from ottla.storage.manager import LogManager
-from ottla.storage.ticket import LogTicket, SegmentSpan
+from ottla.storage.segment import Segment
+from ottla.storage.ticket import LogTicket
 
-LOAD_BYTES = 1024 * 1024
+LOAD_BYTES: Final = 1024 * 1024
 """How much is read at once while loading (Kafka's `offsets.load.buffer.size` is 5 MB)."""
 
 
@@ -37,47 +42,26 @@ class LocalStateStore:
         self._offsets_codec = offsets_codec
 
     def load(self, shard: Shard) -> Iterator[StateBatch]:
-        """Yield the batches of a shard in offset order, see `engine.StateStore.load`.
+        """Yield the batches of a shard in offset order, see `engine.StateStore.load`. A log that is not there is empty.
 
-        Raises `KafkaStorageError`, also for a damaged batch, which could say anything.
+        Raises `KafkaStorageError`, also for a damaged batch, which could say anything; it names file and position.
         """
         partition = TopicPartition(shard.topic, shard.partition)
+        if not self._logs.contains(partition):  # the disk did not let us when it was due; the first append makes it
+            return
+        walk = _Walk()
         try:
-            yield from self._load(partition)
-        except KafkaError as error:
-            hint = "`ottla storage verify` tells what `repair` would cut off"
-            raise KafkaStorageError(f"{partition} cannot be loaded: {error} ({hint})") from error
-
-    def _load(self, partition: TopicPartition) -> Iterator[StateBatch]:
-        offsets = self._logs.offsets(partition)
-        offset, end = offsets.log_start_offset, offsets.log_end_offset
-        while offset < end:
-            result = self._logs.read(partition, offset, ReadLimit(LOAD_BYTES, end, at_least_one_batch=True))
-            next_offset = offset
-            for batch in split_any(_take_bytes(result)):
-                next_offset = max(next_offset, batch.next_offset)
-                if not batch.is_crc_valid():
-                    raise CorruptMessage(f"the batch that ends at offset {batch.last_offset} fails its checksum")
-                if isinstance(batch, RecordBatch) and batch.is_control:
-                    marker = marker_of(batch)
-                    if marker is not None:
-                        is_commit = marker.type is ControlType.COMMIT
-                        yield StateBatch(batch.base_offset, batch.max_timestamp, (), batch.producer_id, is_commit)
-                    continue
-                producer_id = NO_PRODUCER_ID
-                if isinstance(batch, RecordBatch) and batch.is_transactional:
-                    producer_id = batch.producer_id
-                records = [record for record in batch.records() if record.offset >= offset]
-                if records:  # compaction may leave a batch with none
-                    yield StateBatch(
-                        records[0].offset,
-                        batch.max_timestamp,
-                        [StateRecord(record.key, record.value) for record in records],
-                        producer_id,
-                    )
-            if next_offset == offset:
-                return  # compaction left nothing behind this offset
-            offset = next_offset
+            log = self._logs.log(partition)
+            for segment in log.segments:
+                for batch in walk.batches(segment):
+                    loaded = _state_batch(batch, log.log_start_offset)
+                    if loaded is not None:
+                        yield loaded
+        except (KafkaError, OSError) as error:
+            raise KafkaStorageError(
+                f"{partition} cannot be loaded: {walk.place}{error} (with the broker stopped, `ottla storage verify` "
+                "tells what `ottla storage repair` would cut off)"
+            ) from error
 
     def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
         builder = BatchBuilder(codec=self._offsets_codec if shard.topic == OFFSETS_TOPIC else Codec.NONE)
@@ -116,14 +100,60 @@ class ReadOnlyStateStore:
         """There is nothing to store."""
 
 
-def _take_bytes(result: ReadResult) -> bytes:
-    """Return the bytes of a read and give its leases back."""
-    parts = []
-    for span in result.spans:
-        if isinstance(span, SegmentSpan):
-            parts.append(span.read())
-            span.release()
-        else:
-            assert isinstance(span, (bytes, memoryview))
-            parts.append(bytes(span))
-    return b"".join(parts)
+class _Walk:
+    """The way through segments, and how far it has come."""
+
+    __slots__ = ("_path", "_position")
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._position = 0
+
+    @property
+    def place(self) -> str:
+        """Where the batch stands that was yielded last, or that cannot be; for the beginning of a sentence."""
+        return f"{self._path}, byte {self._position}: " if self._path else ""
+
+    def batches(self, segment: Segment) -> Iterator[RecordBatch | LegacyBatch]:
+        """Yield the batches of a segment. Raises `CorruptMessage` for bytes that are no whole batch, `OSError`."""
+        self._path, self._position = segment.file.path, 0
+        piece_bytes = LOAD_BYTES
+        while self._position < segment.size_bytes:
+            data = segment.file.get().pread(min(piece_bytes, segment.size_bytes - self._position), self._position)
+            begin = self._position
+            for batch in split_any(data):
+                yield batch
+                self._position += int(batch.size_in_bytes)
+            piece_bytes = LOAD_BYTES if self._position > begin else self._larger_than(data, segment)
+
+    def _larger_than(self, data: bytes, segment: Segment) -> int:
+        """Return the size of a batch that begins here and was not read whole."""
+        size_bytes = int.from_bytes(data[BATCH_LENGTH_AT:LOG_OVERHEAD_BYTES], "big") + LOG_OVERHEAD_BYTES
+        if not len(data) < size_bytes <= segment.size_bytes - self._position:
+            raise CorruptMessage("no whole batch follows")
+        return size_bytes
+
+
+def _state_batch(batch: RecordBatch | LegacyBatch, log_start_offset: int) -> StateBatch | None:
+    """Return a stored batch as state machines see it; None for one that says nothing. Raises `KafkaError`."""
+    if not batch.is_crc_valid():
+        raise CorruptMessage(f"the batch that ends at offset {batch.last_offset} fails its checksum")
+    producer_id = NO_PRODUCER_ID
+    if isinstance(batch, RecordBatch):
+        if batch.is_control:
+            marker = marker_of(batch)
+            if marker is None:
+                return None
+            is_commit = marker.type is ControlType.COMMIT
+            return StateBatch(batch.base_offset, batch.max_timestamp, (), batch.producer_id, is_commit)
+        if batch.is_transactional:
+            producer_id = batch.producer_id
+    records = [record for record in batch.records() if record.offset >= log_start_offset]
+    if not records:  # compaction may leave a batch with none
+        return None
+    return StateBatch(
+        records[0].offset,
+        batch.max_timestamp,
+        [StateRecord(record.key, record.value) for record in records],
+        producer_id,
+    )

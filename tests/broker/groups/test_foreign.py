@@ -240,13 +240,6 @@ def test_a_group_that_is_known_stays_what_it_is_beside_records_that_are_not() ->
     assert listed(bench_with(of_unknown_type(), known)) == [("classic", "consumer", "Empty")]
 
 
-def test_a_group_whose_own_records_are_of_a_later_version_is_not_taken_for_a_simple_one() -> None:
-    later = StateRecord(b"\x00\x03\x00\x01g", b"\x00\x63")
-    bench = bench_with(later)
-    assert listed(bench) == []
-    assert type(bench.member().join().joined.error) is InconsistentGroupProtocol
-
-
 @pytest.mark.parametrize("key", [b"\x00\x63", b"\x00\x63\x00\x09g", b"\x00\x63\x00\x01\xff", b"\x00\x63\x00\x00"])
 def test_a_record_that_does_not_tell_its_group_is_left_alone(key: bytes) -> None:
     assert listed(bench_with(StateRecord(key, b"\x00\x00"))) == [("classic", "", "Empty")]

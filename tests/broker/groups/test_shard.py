@@ -114,19 +114,33 @@ def test_the_end_of_a_transaction_that_committed_nothing_here_is_no_matter() -> 
     assert Log().append(commit_of(1)).end(77, is_commit=True).offset() == 1
 
 
+def test_records_of_a_type_that_nobody_knows_are_left_alone() -> None:
+    from_the_future = StateRecord(b"\x00\x63\x00\x01x", b"\x00\x00")
+    assert Log().append(from_the_future).append(commit_of(1)).offset() == 1
+
+
 @pytest.mark.parametrize(
     "record",
     [
-        StateRecord(b"\x00\x63\x00\x01x", b"\x00\x00"),  # a type from the future
         StateRecord(b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x01", b"\x00\x63\x00"),  # a version from the future
+        StateRecord(b"\x00\x03\x00\x01g", b"\x00\x63"),
         StateRecord(b"\x00\x01\x00", b"\x00\x01"),
         StateRecord(b"\x00", b""),
         StateRecord(b"\x00\x02\x00\x01g", b"\x00\x03\x00"),
         StateRecord(None, b"no key"),
     ],
 )
-def test_records_that_cannot_be_read_are_left_alone(record: StateRecord) -> None:
-    assert Log().append(record).append(commit_of(1)).offset() == 1
+@pytest.mark.parametrize("producer_id", [-1, 7])
+def test_a_record_that_cannot_be_read_ends_the_load(record: StateRecord, producer_id: int) -> None:
+    """As in Kafka 4.4, which was asked with each of these: without it a group would go on from an older offset."""
+    log = Log().append(commit_of(1), commit_of(2)).append(record, producer_id=producer_id)
+    with pytest.raises(KafkaStorageError, match="__consumer_offsets-0 cannot be loaded: the record of offset 2 "):
+        log.load()
+
+
+def test_a_record_that_cannot_be_read_is_no_matter_once_a_newer_one_took_its_place() -> None:
+    torn = StateRecord(commit_of(1).key, b"\x00\x04\x00")
+    assert Log().append(torn).append(commit_of(2)).offset() == 2
 
 
 def test_a_coordinator_record_is_a_key_with_its_type_and_a_value_with_its_version() -> None:

@@ -2,7 +2,8 @@
 
 A group lives in the partition of `__consumer_offsets` that Kafka's hash of its id gives. The shards are loaded when the
 broker starts, or made with the topic, which is created when somebody first looks for a coordinator. Where there is no
-shard for a group, `NotCoordinator` sends clients to look for it, which makes it.
+shard for a group, `NotCoordinator` sends clients to look for it, which makes it. A partition that cannot be loaded has
+no shard until the next start, as in Kafka: its groups are answered `NotCoordinator`, and nothing is written to it.
 
 How a kind of group plugs in: `group.Group` is what it shows to everybody; its protocol class registers with each shard
 what its records do (`_Kinds`); requests of classic members go to the protocol of the kind that their group has.
@@ -51,6 +52,7 @@ from ottla.errors import (
     InvalidGroupId,
     InvalidSessionTimeout,
     KafkaError,
+    KafkaStorageError,
     NotCoordinator,
     UnsupportedVersion,
 )
@@ -97,7 +99,8 @@ class GroupCoordinator:
         self._settings = GroupSettings(metadata, services.settings)
         self._topics = GroupTopics(metadata)
         self._lead = lead
-        self._kinds: list[_Kinds] = []
+        self._kinds: list[_Kinds | None] = []
+        """By partition; None for one that could not be loaded."""
         self._expiry: Deadline = services.deadline(self._expire_offsets)
 
     # -- shards ---------------------------------------------------------------------------------------------------
@@ -108,23 +111,33 @@ class GroupCoordinator:
         return bool(self._kinds)
 
     def open(self, partitions: int) -> None:
-        """Load the shards: the topic is there, with so many partitions. More that it gets later are not used."""
+        """Load the shards: the topic is there, with so many partitions. More that it gets later are not used.
+
+        One that cannot be loaded is left out, with a line in the log; all others serve.
+        """
         if self._kinds:
             return
-        kinds = [self._make_shard(number) for number in range(partitions)]
         with _collector_paused():
-            for kind in kinds:
-                kind.shard.load()
-        self._kinds = kinds
+            self._kinds = [self._load_shard(number) for number in range(partitions)]
         if not self._is_read_only:
             self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
 
     def close(self) -> None:
         """Send away who waits: the broker stops, or the topic is gone."""
-        kinds, self._kinds = self._kinds, []
+        kinds = list(self._loaded())
+        self._kinds = []
         self._expiry.cancel()
         for kind in kinds:
             kind.shard.close()
+
+    def _load_shard(self, number: int) -> _Kinds | None:
+        kinds = self._make_shard(number)
+        try:
+            kinds.shard.load()
+        except KafkaStorageError as error:
+            _log.error("%s. Its groups have no coordinator until a start finds it whole; all others are served", error)
+            return None
+        return kinds
 
     def _make_shard(self, number: int) -> _Kinds:
         shard = GroupShard(Shard(OFFSETS_TOPIC, number), self._store, lead=self._lead, make_simple_group=ClassicGroup)
@@ -145,7 +158,14 @@ class GroupCoordinator:
         return coordinator_partition(group_id, len(self._kinds))
 
     def _kind(self, group_id: str) -> _Kinds:
-        return self._kinds[self.partition_of(group_id)]
+        number = self.partition_of(group_id)
+        kind = self._kinds[number]
+        if kind is None:
+            raise NotCoordinator(f"{OFFSETS_TOPIC}-{number} could not be loaded when the broker started: see its log")
+        return kind
+
+    def _loaded(self) -> Iterator[_Kinds]:
+        return (kind for kind in self._kinds if kind is not None)
 
     def find(self, group_id: str) -> Group | None:
         """Return a group of any kind. Raises `NotCoordinator`."""
@@ -158,8 +178,8 @@ class GroupCoordinator:
         return group
 
     def groups(self) -> Iterator[Group]:
-        """All groups."""
-        return (group for kind in self._kinds for group in kind.shard.groups.values())
+        """All groups, but those that could not be loaded."""
+        return (group for kind in self._loaded() for group in kind.shard.groups.values())
 
     # -- classic members ------------------------------------------------------------------------------------------
 
@@ -367,12 +387,12 @@ class GroupCoordinator:
     def forget_topics(self, topics: Iterable[str]) -> None:
         """Topics were deleted: their offsets go, in all groups."""
         names = list(topics)
-        for kind in self._kinds:
+        for kind in self._loaded():
             kind.offset_commits.forget_topics(names)
 
     def _expire_offsets(self) -> None:
         self._expiry.set(self._services.integer("offsets.retention.check.interval.ms"))
-        for kind in self._kinds:
+        for kind in self._loaded():
             kind.offset_commits.expire()
 
 

@@ -3,8 +3,9 @@
 Decide, append, replay: whoever decides hands records to `commit`, which appends them as one batch and replays them at
 once, so that the next decision sees them; answers wait in `when_durable`. Loading is the same replay, of the newest
 record of each key, as a compacted log would give them. What a record does is registered by the kind of group that it
-belongs to. Records that nobody here knows stay in the log and are left alone; a group that has only such records is a
-`ForeignGroup`, with its offsets.
+belongs to. Records of types that nobody here knows stay in the log and are left alone; a group that has only such
+records is a `ForeignGroup`, with its offsets. A record of a known type that cannot be read ends the load, as in Kafka:
+without it a group would go on from an older offset, or from none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ottla.broker.groups.group import Group
 from ottla.broker.groups.offsets import CommittedOffsets
 from ottla.engine import Shard, StateBatch, StateRecord, StateStore, Ticket
 from ottla.errors import KafkaError, KafkaStorageError, NotCoordinator
-from ottla.model import NO_PRODUCER_ID
+from ottla.model import NO_PRODUCER_ID, TopicPartition
 from ottla.protocol.internal.framing import (
     CoordinatorRecord,
     RawCoordinatorRecord,
@@ -119,13 +120,19 @@ class GroupShard:
     # -- load -----------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Replay what is stored: records of groups first, then offsets. Raises `KafkaStorageError`."""
+        """Replay what is stored: records of groups first, then offsets.
+
+        Raises `KafkaStorageError` for what cannot be read; the shard is not to be used then, and has no timers.
+        """
         stored = NewestRecords()
-        for batch in self._store.load(self.shard):
-            stored.take(batch)
-        self._replay_all(stored.committed, NO_PRODUCER_ID)
-        for producer_id, pending in stored.pending.items():
-            self._replay_all(pending, producer_id)
+        try:
+            for batch in self._store.load(self.shard):
+                stored.take(batch)
+            self._replay_all(stored.committed, NO_PRODUCER_ID)
+            for producer_id, pending in stored.pending.items():
+                self._replay_all(pending, producer_id)
+        except DecodeError as error:
+            raise KafkaStorageError(f"{TopicPartition(*self.shard)} cannot be loaded: {error}") from error
         for group_id in stored.committing_groups:
             if group_id not in self.groups:
                 self.groups[group_id] = self._make_simple_group(group_id)
@@ -141,11 +148,11 @@ class GroupShard:
             if key[1:TYPE_BYTES] == OFFSET_TYPE:
                 offsets.append((key, record_offset, value))
                 continue
-            record = self._decode(key, value)
-            if record_type(key) not in SERVED_TYPES or isinstance(record, RawCoordinatorRecord):
-                foreign.take(key, record)
-            elif record is not None:
+            record = self._decode(key, value, record_offset)
+            if isinstance(record, CoordinatorRecord) and record_type(key) in SERVED_TYPES:
                 self._replay(record, record_offset, producer_id)
+            else:
+                foreign.take(key, record)
         for group in foreign.groups():
             self.groups.setdefault(group.group_id, group)
         for key, record_offset, value in offsets:
@@ -154,7 +161,7 @@ class GroupShard:
                 self.offsets.replay_stored(usual, record_offset=record_offset, producer_id=producer_id)
                 if usual[0] not in self.groups:
                     self.groups[usual[0]] = self._make_simple_group(usual[0])
-            elif isinstance(record := self._decode(key, value), CoordinatorRecord):
+            elif isinstance(record := self._decode(key, value, record_offset), CoordinatorRecord):
                 self._replay(record, record_offset, producer_id)
 
     def close(self) -> None:
@@ -163,12 +170,24 @@ class GroupShard:
             group.close()
         self.groups.clear()
 
-    def _decode(self, key: bytes, value: bytes) -> StoredRecord | None:
+    def _decode(self, key: bytes, value: bytes, record_offset: int) -> StoredRecord | None:
+        """Return a stored record, None for one that cannot be read and that nothing here depends on.
+
+        Raises `DecodeError` for one of a served type.
+        """
         try:
-            return decode_group_record(key, value)
+            record = decode_group_record(key, value)
+            if record_type(key) in SERVED_TYPES and isinstance(record, RawCoordinatorRecord):
+                raise DecodeError(f"a version of type {record.record_type} that is not known here")
         except DecodeError as error:
-            _log.warning("a record cannot be read and is left alone", extra={"shard": self.shard, "error": error})
-            return None
+            if record_type(key) not in SERVED_TYPES:
+                _log.warning("a record cannot be read and is left alone", extra={"shard": self.shard, "error": error})
+                return None
+            raise DecodeError(
+                f"the record of offset {record_offset} cannot be read: {error} (a newer broker's? `ottla dump-log` "
+                "shows what stands there)"
+            ) from error
+        return record
 
     def _replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         key = record.key
@@ -225,7 +244,7 @@ class NewestRecords:
         """Records of transactions that have not ended, by producer id."""
 
     def take(self, batch: StateBatch) -> None:
-        """Go on with the next batch of the log."""
+        """Go on with the next batch of the log. Raises `DecodeError` for a record without a key."""
         if batch.is_commit is not None:
             ended = self.pending.pop(batch.producer_id, {})
             if batch.is_commit:
@@ -236,10 +255,11 @@ class NewestRecords:
         if batch.producer_id != NO_PRODUCER_ID:
             place = self.pending.setdefault(batch.producer_id, {})
         for record_offset, (stored_key, value) in enumerate(batch.records, batch.base_offset):
-            if stored_key is not None:
-                place.pop(stored_key, None)  # so that the order is that of the newest records
-                place[stored_key] = (record_offset, value)
-                self._note_group(stored_key, is_removal=value is None)
+            if stored_key is None:
+                raise DecodeError(f"the record of offset {record_offset} has no key")
+            place.pop(stored_key, None)  # so that the order is that of the newest records
+            place[stored_key] = (record_offset, value)
+            self._note_group(stored_key, is_removal=value is None)
 
     @property
     def committing_groups(self) -> list[str]:
