@@ -118,11 +118,3 @@ def test_a_callback_that_fails_leaves_the_others_waiting_and_not_lost(loop: Loop
         loop.turn()
     loop.turn()
     assert called == [1]
-
-
-def test_what_is_cancelled_is_left_where_it_is(loop: Loop) -> None:
-    work = loop.turns.run(loop.steps(9, TURN_SECONDS), lambda _: loop.done.append(("done", 0)), loop.failed.append)
-    done_before = loop.steps_done
-    work.cancel()
-    loop.turn()
-    assert (loop.steps_done, loop.done, loop.failed) == (done_before, [], []) and work.is_over

@@ -8,7 +8,7 @@ waiting. All of it runs on one event loop and nothing here blocks or awaits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.fetch_sessions import MAX_SESSION_ID, FetchEntry, FetchSessions
@@ -21,7 +21,7 @@ from ottla.broker.metadata.topic_names import INTERNAL_TOPICS, check_not_interna
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.broker.read_only import refuse_change
-from ottla.broker.turns import Turns
+from ottla.broker.turns import Steps, Turns
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
@@ -349,9 +349,23 @@ class Broker:
 
     def fetch(self, plan: FetchPlan, reply: Reply) -> list[PartitionRead] | Waiting[TopicPartition]:
         """Read by the one fetch rule: what there is, or the wait after which `reply` is called with it."""
+        self._limit(plan)
+        return self._fetching.fetch(plan, reply)
+
+    def fetch_in_steps(
+        self, plan: FetchPlan, ready: Callable[[], None]
+    ) -> Steps[list[PartitionRead] | Waiting[TopicPartition]]:
+        """As `fetch`, for long plans. After a wait `ready` is called, and `read_in_steps` gives what there is then."""
+        self._limit(plan)
+        return self._fetching.fetch_in_steps(plan, ready)
+
+    def read_in_steps(self, plan: FetchPlan) -> Steps[list[PartitionRead]]:
+        """Read a plan that was waited for."""
+        return self._fetching.read_in_steps(plan)
+
+    def _limit(self, plan: FetchPlan) -> None:
         plan.max_bytes = min(plan.max_bytes, self._fetch_max_bytes)
         plan.min_bytes = min(plan.min_bytes, plan.max_bytes)
-        return self._fetching.fetch(plan, reply)
 
     def delete_records(self, topic: str, number: int, before_offset: int) -> int:
         """Let a partition's records below an offset go (-1: below the high watermark); returns the log's new start.

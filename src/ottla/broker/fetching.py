@@ -5,19 +5,25 @@ of the first partition that has one is returned even when it exceeds both, so th
 is due at once when the reader does not wait, when enough bytes are there, or when any partition is in error or
 diverges. Otherwise the plan waits until an append brings the missing bytes or its time is over, and is then read
 afresh: nothing is held meanwhile. All of this is as Kafka does it.
+
+A plan of many partitions (`is_long`) is read in steps, some partitions each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
 from ottla.broker.fetch_sessions import FetchEntry
 from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead, unknown_read
 from ottla.broker.purgatory import Purgatory, Waiting
+from ottla.broker.turns import Steps
 from ottla.clock import Clock
 from ottla.errors import KafkaError, NotLeaderOrFollower
 from ottla.model import NO_LEADER_EPOCH, IsolationLevel, TopicPartition
+
+LONG_ENTRIES: Final = 256
+ENTRIES_A_STEP: Final = 32
 
 FindPartition = Callable[[FetchEntry], Partition]
 """Returns the partition that an entry names, or raises why there is none."""
@@ -46,39 +52,78 @@ class FetchPlan:
         self.isolation = isolation
         self.is_follower = is_follower
 
+    @property
+    def is_long(self) -> bool:
+        """Whether there is so much to read that it had better be read in steps."""
+        return len(self.entries) > LONG_ENTRIES
+
 
 Reply = Callable[[list[PartitionRead]], None]
 """Takes one read per entry of the plan, in its order, and owns their spans."""
 
 
+@final
+class _Reads:
+    """What was read of a plan so far, and what its limits leave for the rest."""
+
+    __slots__ = ("at_least_one_batch", "found", "left_bytes")
+
+    def __init__(self, plan: FetchPlan) -> None:
+        self.found: list[PartitionRead] = []
+        self.left_bytes = plan.max_bytes
+        self.at_least_one_batch = True
+
+    def add(self, read: PartitionRead) -> None:
+        if read.size_bytes:
+            self.at_least_one_batch = False
+            self.left_bytes = max(0, self.left_bytes - read.size_bytes)
+        self.found.append(read)
+
+
 class FetchWaiter:
     """A plan that waits for bytes. Keeps how many each partition could give, so that a wake looks at one only."""
 
-    __slots__ = ("_fetching", "_plan", "_reply", "_sizes", "_total_bytes")
+    __slots__ = ("_fetching", "_places", "_plan", "_reply", "_sizes", "_total_bytes")
 
-    def __init__(self, fetching: Fetching, plan: FetchPlan, reads: Sequence[PartitionRead], reply: Reply) -> None:
+    def __init__(
+        self, fetching: Fetching, plan: FetchPlan, reads: Sequence[PartitionRead], reply: Callable[[], None]
+    ) -> None:
         self._fetching = fetching
         self._plan = plan
         self._reply = reply
         self._sizes = [read.size_bytes for read in reads]
         self._total_bytes = sum(self._sizes)
+        self._places: dict[tuple[str | None, int], list[int]] | None = None
+        if plan.is_long:  # where each partition stands, so that an append costs no look through all of them
+            self._places = {}
+            for i, entry in enumerate(plan.entries):
+                self._places.setdefault((entry.topic, entry.partition), []).append(i)
 
     def is_done(self, key: TopicPartition) -> bool:
         """Whether `key` can give the bytes that were missing, or is in error now."""
         plan = self._plan
-        for i, entry in enumerate(plan.entries):
-            if entry.partition == key.partition and entry.topic == key.topic:
-                read = self._fetching.read_entry(entry, plan, min(entry.max_bytes, plan.max_bytes), True)
-                read.release()
-                self._total_bytes += read.size_bytes - self._sizes[i]
-                self._sizes[i] = read.size_bytes
-                if read.error is not None or read.diverging_epoch is not None:
-                    return True
+        for i in self._places_of(key):
+            entry = plan.entries[i]
+            read = self._fetching.read_entry(entry, plan, min(entry.max_bytes, plan.max_bytes), True)
+            read.release()
+            self._total_bytes += read.size_bytes - self._sizes[i]
+            self._sizes[i] = read.size_bytes
+            if read.error is not None or read.diverging_epoch is not None:
+                return True
         return self._total_bytes >= plan.min_bytes
+
+    def _places_of(self, key: TopicPartition) -> Sequence[int]:
+        if self._places is not None:
+            return self._places.get((key.topic, key.partition), ())
+        return [
+            i
+            for i, entry in enumerate(self._plan.entries)
+            if entry.partition == key.partition and entry.topic == key.topic
+        ]
 
     def finish(self) -> None:
         """Answer with what is there."""
-        self._reply(self._fetching.read(self._plan))
+        self._reply()
 
 
 class Fetching:
@@ -97,33 +142,39 @@ class Fetching:
     def fetch(self, plan: FetchPlan, reply: Reply) -> list[PartitionRead] | Waiting[TopicPartition]:
         """Return what was read, or the wait after which `reply` is called with it."""
         reads = self.read(plan)
-        if plan.max_wait_ms <= 0 or not reads:
-            return reads
-        size_bytes = 0
-        for read in reads:
-            if read.error is not None or read.diverging_epoch is not None:
-                return reads
-            size_bytes += read.size_bytes
-        if size_bytes >= plan.min_bytes:
-            return reads
+        return reads if _is_enough(plan, reads) else self._wait(plan, reads, lambda: reply(self.read(plan)))
+
+    def fetch_in_steps(
+        self, plan: FetchPlan, ready: Callable[[], None]
+    ) -> Steps[list[PartitionRead] | Waiting[TopicPartition]]:
+        """Return what was read, or the wait after which `ready` is called: then is the time for `read_in_steps`."""
+        reads = yield from self.read_in_steps(plan)
+        return reads if _is_enough(plan, reads) else self._wait(plan, reads, ready)
+
+    def _wait(
+        self, plan: FetchPlan, reads: Sequence[PartitionRead], ready: Callable[[], None]
+    ) -> Waiting[TopicPartition]:
         for read in reads:
             read.release()
-        waiter = FetchWaiter(self, plan, reads, reply)
+        waiter = FetchWaiter(self, plan, reads, ready)
         keys = [TopicPartition(entry.topic or "", entry.partition) for entry in plan.entries]
         return self._purgatory.wait(waiter, keys, self._clock.monotonic() + plan.max_wait_ms / 1000)
 
     def read(self, plan: FetchPlan) -> list[PartitionRead]:
         """Read every entry of the plan now, within the plan's limits."""
-        left_bytes = plan.max_bytes
-        at_least_one_batch = True
-        reads: list[PartitionRead] = []
+        reads = _Reads(plan)
         for entry in plan.entries:
-            read = self.read_entry(entry, plan, min(entry.max_bytes, left_bytes), at_least_one_batch)
-            if read.size_bytes:
-                at_least_one_batch = False
-                left_bytes = max(0, left_bytes - read.size_bytes)
-            reads.append(read)
-        return reads
+            reads.add(self.read_entry(entry, plan, min(entry.max_bytes, reads.left_bytes), reads.at_least_one_batch))
+        return reads.found
+
+    def read_in_steps(self, plan: FetchPlan) -> Steps[list[PartitionRead]]:
+        """As `read`, some entries at a time."""
+        reads = _Reads(plan)
+        for number, entry in enumerate(plan.entries, 1):
+            reads.add(self.read_entry(entry, plan, min(entry.max_bytes, reads.left_bytes), reads.at_least_one_batch))
+            if number % ENTRIES_A_STEP == 0:
+                yield
+        return reads.found
 
     def read_entry(self, entry: FetchEntry, plan: FetchPlan, max_bytes: int, at_least_one_batch: bool) -> PartitionRead:
         """Read one partition; an error becomes part of the answer."""
@@ -146,3 +197,15 @@ class Fetching:
             read = PartitionRead(NO_OFFSETS, error)
             read.leader_id, read.leader_epoch = self._node_id, partition.leader_epoch
             return read
+
+
+def _is_enough(plan: FetchPlan, reads: Sequence[PartitionRead]) -> bool:
+    """Whether the answer is due at once."""
+    if plan.max_wait_ms <= 0 or not reads:
+        return True
+    size_bytes = 0
+    for read in reads:
+        if read.error is not None or read.diverging_epoch is not None:
+            return True
+        size_bytes += read.size_bytes
+    return size_bytes >= plan.min_bytes

@@ -6,6 +6,8 @@ and after each turn all other connections get theirs. What is asked for usually 
 
 Time is looked at, and not counted work, as the same entry costs ten times more in one build, or on one machine, than
 on another.
+
+What was begun is brought to its end, also when whoever asked for it is gone: a request that came is done as a whole.
 """
 
 from __future__ import annotations
@@ -92,8 +94,6 @@ class LongWork:
 
     def go_on(self) -> None:
         """Do what this turn has time for, one step at least."""
-        if self.is_over:
-            return
         try:
             while True:
                 next(self._steps)
@@ -107,9 +107,3 @@ class LongWork:
             self._failed(error)
         else:
             self._turns.wait(self.go_on)
-
-    def cancel(self) -> None:
-        """Do no more of it; nothing is called any more."""
-        if not self.is_over:
-            self.is_over = True
-            self._steps.close()

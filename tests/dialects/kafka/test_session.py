@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -11,6 +12,7 @@ from random import Random
 import pytest
 
 from ottla.broker.metadata.create_topics import NewTopic
+from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.turns import Turns
 from ottla.dialects.kafka.answers import RequestContext
 from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS
@@ -530,11 +532,64 @@ def test_a_server_that_stops_finishes_a_long_request(tmp_path: Path) -> None:
     assert len(answers) == 1 and busy.one.carrier.is_closed
 
 
-def test_a_connection_that_is_lost_costs_nothing_more(tmp_path: Path) -> None:
-    busy = Busy(tmp_path)
+def test_what_a_lost_connection_had_asked_for_is_done_to_its_end(tmp_path: Path) -> None:
+    busy = Busy(tmp_path, partitions=2)
     busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY)))
+    busy.one.session.lost()
+    assert busy.bench.broker.partition(TOPIC, 1).offsets().log_end_offset == 0
+    for _ in range(1000):
+        busy.turn()
+    assert busy.bench.broker.partition(TOPIC, 1).offsets().log_end_offset == 1
+    assert busy.one.carrier.said == b"" and len(busy.bench.timers) == 0
+
+
+def fetch_from(partitions: int, *, max_wait_ms: int, topic: str = TOPIC) -> FetchRequest:
+    rows = [FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in range(partitions)]
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=[FetchTopic(topic=topic, partitions=rows)],
+    )
+
+
+@pytest.mark.parametrize("ends_by", ["append", "time", "stop"])
+def test_a_fetch_of_many_partitions_is_read_in_many_turns_before_and_after_its_wait(
+    tmp_path: Path, ends_by: str
+) -> None:
+    busy = Busy(tmp_path, partitions=MANY)
+    busy.one.send(busy.one.frame(ApiKey.FETCH, 12, fetch_from(MANY, max_wait_ms=500)))
+    for _ in range(100):
+        busy.turn()
+    assert busy.one.answers() == [] and len(busy.bench.timers) == 1, "it waits"
+
+    if ends_by == "append":
+        busy.other.send(busy.other.frame(ApiKey.PRODUCE, 9, produce(acks=1)))
+        assert len(busy.other.answers()) == 1
+    elif ends_by == "time":
+        busy.bench.timers.run_due(busy.clock.monotonic() + 1)
+    else:
+        busy.one.session.finish()
+    (answer,), turns = busy.until_answered(1)
+
+    assert turns > 2 and isinstance(answer.message, FetchResponse)
+    rows = answer.message.responses[0].partitions
+    assert [row.partition_index for row in rows] == list(range(MANY))
+    assert [bool(row.records) for row in rows] == [ends_by == "append"] + [False] * (MANY - 1)
+    assert busy.one.carrier.is_closed == (ends_by == "stop")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux which files are open")
+def test_what_was_read_for_a_lost_connection_is_given_back(tmp_path: Path) -> None:
+    """A file that is leased stays open, even if its topic is deleted."""
+    busy = Busy(tmp_path, partitions=MANY)
+    busy.other.send(busy.other.frame(ApiKey.PRODUCE, 9, produce(bytes(500_000), acks=1)))
+    busy.one.send(busy.one.frame(ApiKey.FETCH, 12, fetch_from(MANY, max_wait_ms=0)))
     busy.one.session.lost()
     for _ in range(100):
         busy.turn()
-    assert busy.bench.broker.partition(TOPIC, 0).offsets().log_end_offset == 0
-    assert busy.one.carrier.said == b"" and len(busy.bench.timers) == 0
+    busy.bench.controller.delete_topics([TopicReference(TOPIC)])
+
+    opened = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [path for path in opened if str(tmp_path) in path and f"/{TOPIC}-" in path]

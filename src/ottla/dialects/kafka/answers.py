@@ -47,7 +47,7 @@ class RequestContext:
 class LaterAnswer:
     """A response that comes later. The handler completes it; the session was told to listen."""
 
-    __slots__ = ("_on_complete", "cancel", "frame", "hurry", "is_complete", "response")
+    __slots__ = ("_on_complete", "cancel", "frame", "hurry", "is_complete", "response", "steps")
 
     def __init__(self) -> None:
         self.cancel: Callable[[], None] | None = None
@@ -58,6 +58,8 @@ class LaterAnswer:
         self.response: Message | None = None
         self.frame: Sequence[Part] = ()
         """The response where it is encoded already."""
+        self.steps: Steps[Settled] | None = None
+        """What is to be done for the response, now that the wait is over."""
         self._on_complete: Callable[[], None] | None = None
 
     def complete(self, response: Message | None) -> None:
@@ -66,6 +68,11 @@ class LaterAnswer:
         self.is_complete = True
         if self._on_complete is not None:
             self._on_complete()
+
+    def go_on(self, steps: Steps[Settled]) -> None:
+        """End the wait: the steps come to the response. For answers that were come to in steps themselves."""
+        self.steps = steps
+        self.complete(None)
 
     def listen(self, on_complete: Callable[[], None]) -> None:
         """Have `on_complete` called once the response is there (called by the session)."""

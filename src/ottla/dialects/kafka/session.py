@@ -234,11 +234,14 @@ class KafkaSession:
         """Do the steps of the last request that was taken; where that takes another turn, nothing else is begun."""
         work = self._turns.run(steps, partial(self._take_result, header, route), self._give_up)
         if not work.is_over:
-            later = self._work = LaterAnswer()
-            later.cancel = work.cancel
-            self._slots.append(Slot(header.api_key, header.api_version, header.correlation_id, later))
+            self._work = self._new_slot(header)
             self._is_alone = True
-            later.listen(self._settle)
+
+    def _new_slot(self, header: RequestHeader) -> LaterAnswer:
+        later = LaterAnswer()
+        later.listen(self._settle)
+        self._slots.append(Slot(header.api_key, header.api_version, header.correlation_id, later))
+        return later
 
     def _do_all(self, header: RequestHeader, route: Route, frame: memoryview, body_at: int) -> Steps[Settled]:
         """Decode and answer a large request."""
@@ -272,22 +275,37 @@ class KafkaSession:
     def _take_result(self, header: RequestHeader, route: Route, answer: Settled) -> None:
         """The steps are done, at once or in a later turn."""
         later, self._work = self._work, None
-        if later is None:
+        if self._is_over:
+            _drop(answer)
+        elif isinstance(answer, LaterAnswer) and not answer.is_complete:
+            self._wait_for(header, route, answer, later or self._new_slot(header))
+        elif later is None:
             self._take(header, route, answer)
         elif isinstance(answer, LaterAnswer):
-            self._is_alone = not route.is_pipelined
-            later.cancel, later.hurry = answer.cancel, answer.hurry
-            if answer.is_complete:
-                later.frame = answer.frame
-                later.complete(answer.response)
-            else:
-                answer.listen(partial(_pass_on, answer, later))
-                if self._is_finishing and later.hurry is not None:
-                    later.hurry()
-                elif not self._is_alone:
-                    self._advance()
+            later.frame = answer.frame
+            later.complete(answer.response)
         else:
             later.complete(answer)
+
+    def _wait_for(self, header: RequestHeader, route: Route, answer: LaterAnswer, later: LaterAnswer) -> None:
+        """What the steps came to is still to be waited for."""
+        self._is_alone = not route.is_pipelined
+        later.cancel, later.hurry = answer.cancel, answer.hurry
+        answer.listen(partial(self._go_on, header, route, answer, later))
+        if self._is_finishing and later.hurry is not None:
+            later.hurry()
+        elif not self._is_alone:
+            self._advance()
+
+    def _go_on(self, header: RequestHeader, route: Route, answer: LaterAnswer, later: LaterAnswer) -> None:
+        """The wait is over; there may be more to do."""
+        if answer.steps is None:
+            later.complete(answer.response)
+            return
+        self._work = later
+        later.cancel = later.hurry = None
+        steps = self._do_rest(header, answer.steps)
+        self._turns.run(steps, partial(self._take_result, header, route), self._give_up)
 
     def _give_up(self, error: Exception) -> None:
         if self._work is not None:
@@ -386,5 +404,11 @@ class KafkaSession:
         self._carrier.close()
 
 
-def _pass_on(answer: LaterAnswer, later: LaterAnswer) -> None:
-    later.complete(answer.response)
+def _drop(answer: Settled) -> None:
+    """Nobody is left to hear an answer: give back what it holds."""
+    if isinstance(answer, LaterAnswer):
+        if answer.cancel is not None and not answer.is_complete:
+            answer.cancel()
+        for part in answer.frame:
+            if not isinstance(part, (bytes, memoryview)):
+                part.release()

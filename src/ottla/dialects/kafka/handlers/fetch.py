@@ -2,7 +2,7 @@
 
 Topics come by name up to v12 and by id from v13 on. A session's answer leaves out what has no news (KIP-227). The
 answer comes at once when there is enough, else from the broker's purgatory. Followers do not exist here: whoever claims
-to be one is told that we are not its leader.
+to be one is told that we are not its leader. Many partitions are read, and answered, in steps.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ottla.broker.broker import Broker
 from ottla.broker.fetch_sessions import FetchContext, FetchEntry, PartitionKey
 from ottla.broker.fetching import FetchPlan
 from ottla.broker.partition import PartitionRead, unknown_read
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.purgatory import Waiting
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, LaterAnswer, RequestContext, Settled
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import FencedLeaderEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
-from ottla.model import IsolationLevel, TopicId
+from ottla.model import IsolationLevel, TopicId, TopicPartition
 from ottla.protocol.flat.fetch import new_fetch_response, new_fetchable_topic_response, new_partition_data
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
-    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     ForgottenTopic,
@@ -42,7 +44,7 @@ _ISOLATION_LEVELS: Final = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ
 """By their numbers on the wire."""
 
 
-def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | LaterAnswer:
+def handle(request: FetchRequest, context: RequestContext) -> Settled | Steps[Settled]:
     broker = context.broker
     uses_topic_ids = context.api_version >= TOPIC_IDS_FROM_VERSION
     asked = _asked(request, context, uses_topic_ids)
@@ -67,23 +69,42 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
         _ISOLATION_LEVELS[request.isolation_level],
         is_follower=_replica_id(request, context) > CONSUMER_REPLICA_ID,
     )
+    if plan.is_long:
+        return _in_steps(plan, answer, broker)
     result = broker.fetch(plan, answer.complete)
     if isinstance(result, list):
         return answer.response(result)
-    answer.later.cancel = result.cancel
-    answer.later.hurry = result.finish_now
+    return _wait(answer, result)
+
+
+def _in_steps(plan: FetchPlan, answer: _Answer, broker: Broker) -> Steps[Settled]:
+    result = yield from broker.fetch_in_steps(plan, lambda: answer.later.go_on(_after_wait(plan, answer, broker)))
+    if isinstance(result, list):
+        return (yield from answer.response_in_steps(result))
+    return _wait(answer, result)
+
+
+def _after_wait(plan: FetchPlan, answer: _Answer, broker: Broker) -> Steps[Settled]:
+    reads = yield from broker.read_in_steps(plan)
+    return (yield from answer.response_in_steps(reads))
+
+
+def _wait(answer: _Answer, waiting: Waiting[TopicPartition]) -> LaterAnswer:
+    answer.later.cancel = waiting.cancel
+    answer.later.hurry = waiting.finish_now
     return answer.later
 
 
 class _Answer:
     """Makes the response once the reads are there, now or later."""
 
-    __slots__ = ("_api_version", "_context", "_rows", "later")
+    __slots__ = ("_api_version", "_context", "_rows", "_topic_key", "later")
 
     def __init__(self, context: FetchContext, api_version: int) -> None:
         self._context = context
         self._api_version = api_version
         self._rows = list(context.entries.items())  # a session's may change while we wait
+        self._topic_key: TopicId | str | None = None  # of the last topic in the response
         self.later = LaterAnswer()
 
     def complete(self, reads: list[PartitionRead]) -> None:
@@ -92,32 +113,44 @@ class _Answer:
     def response(self, reads: list[PartitionRead]) -> FetchResponse:
         """Rows in the order of the plan, unknown partitions last; neighbours of one topic stand together."""
         response = new_fetch_response(session_id=self._context.session_id)
-        topic: FetchableTopicResponse | None = None
-        topic_key: TopicId | str | None = None
+        for (key, entry), read in self._in_order(reads):
+            self._add(response, key, entry, read)
+        return response
+
+    def response_in_steps(self, reads: list[PartitionRead]) -> Steps[FetchResponse]:
+        response = new_fetch_response(session_id=self._context.session_id)
+        for number, ((key, entry), read) in enumerate(self._in_order(reads), 1):
+            self._add(response, key, entry, read)
+            if number % ROWS_A_STEP == 0:
+                yield
+        return response
+
+    def _in_order(self, reads: list[PartitionRead]) -> list[tuple[tuple[PartitionKey, FetchEntry], PartitionRead]]:
         rows = list(zip(self._rows, reads, strict=True))
         if len(rows) > 1:
             rows.sort(key=_is_unknown)
-        for (key, entry), read in rows:
-            offsets = read.offsets
-            if not self._context.should_answer(
-                key,
-                entry,
-                high_watermark=offsets.high_watermark,
-                log_start_offset=offsets.log_start_offset,
-                size_bytes=read.size_bytes,
-                is_error=read.error is not None,
-                is_diverging=read.diverging_epoch is not None,
-            ):
-                continue
-            if topic is None or key[0] != topic_key:
-                topic_key = key[0]
-                topic = new_fetchable_topic_response(topic=entry.topic or "", topic_id=entry.topic_id)
-                response.responses.append(topic)
-            row = _row(entry.partition, read)
-            if self._api_version >= LEADER_FROM_VERSION and isinstance(read.error, LEADER_ERRORS):
-                row.current_leader = LeaderIdAndEpoch(leader_id=read.leader_id, leader_epoch=read.leader_epoch)
-            topic.partitions.append(row)
-        return response
+        return rows
+
+    def _add(self, response: FetchResponse, key: PartitionKey, entry: FetchEntry, read: PartitionRead) -> None:
+        offsets = read.offsets
+        if not self._context.should_answer(
+            key,
+            entry,
+            high_watermark=offsets.high_watermark,
+            log_start_offset=offsets.log_start_offset,
+            size_bytes=read.size_bytes,
+            is_error=read.error is not None,
+            is_diverging=read.diverging_epoch is not None,
+        ):
+            return
+        topics = response.responses
+        if not topics or key[0] != self._topic_key:
+            self._topic_key = key[0]
+            topics.append(new_fetchable_topic_response(topic=entry.topic or "", topic_id=entry.topic_id))
+        row = _row(entry.partition, read)
+        if self._api_version >= LEADER_FROM_VERSION and isinstance(read.error, LEADER_ERRORS):
+            row.current_leader = LeaderIdAndEpoch(leader_id=read.leader_id, leader_epoch=read.leader_epoch)
+        topics[-1].partitions.append(row)
 
     def refusal(self, error: KafkaError) -> FetchResponse:
         """The whole request is refused: told once where the version can, else in every row."""
