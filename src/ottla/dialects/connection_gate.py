@@ -126,7 +126,7 @@ class ConnectionGate:
         self._exceptions = exceptions = {}
         for host, limit in config.max_connections_per_ip_overrides.items():
             exceptions[usual_form(host)] = limit
-            if _packed(host) is None:
+            if packed_address(host) is None:
                 self._resolve(host, partial(_except, exceptions, limit))
         for name, side in self._sides.items():
             side.limit = config.listener_integer(name, "max.connections")
@@ -215,7 +215,7 @@ def _except(exceptions: dict[str, int], limit: int, addresses: Sequence[str]) ->
         exceptions.setdefault(usual_form(address), limit)
 
 
-def _packed(host: str) -> bytes | None:
+def packed_address(host: str) -> bytes | None:
     """The 4 or 16 bytes of an address; None for a name."""
     address = host.partition("%")[0]
     for family in (socket.AF_INET, socket.AF_INET6):
@@ -226,7 +226,7 @@ def _packed(host: str) -> bytes | None:
 
 def usual_form(host: str) -> str:
     """The one text for an address that may be written in several ways; a name stays as it is."""
-    packed = _packed(host)
+    packed = packed_address(host)
     if packed is None:
         return host
     packed = packed.removeprefix(MAPPED_PREFIX)

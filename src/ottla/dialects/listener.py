@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 from ottla.clock import Clock, Timer, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.values import Value
-from ottla.dialects.connection_gate import ConnectionGate, usual_form
+from ottla.dialects.connection_gate import IPV4_BYTES, ConnectionGate, packed_address, usual_form
 from ottla.dialects.session import Dialect, Peer
 from ottla.dialects.stream import Stream
 from ottla.engine import Offload
@@ -174,16 +174,15 @@ class Listener:
         """Take the address without accepting yet; `host` and `port` are then the real ones. Raises `OSError`."""
         loop = asyncio.get_running_loop()
         backlog = self._socket_settings.backlog
-        if host in ANY_ADDRESS and socket.has_dualstack_ipv6():
-            self._server = await loop.create_server(
-                self._new_stream, sock=_bind_any_address(port), backlog=backlog, start_serving=False
-            )
+        bound = _bind_address(host, port)
+        if bound is not None:
+            self._server = await loop.create_server(self._new_stream, sock=bound, backlog=backlog, start_serving=False)
         else:
             self._server = await loop.create_server(
                 self._new_stream, host or None, port, backlog=backlog, start_serving=False
             )
-        for bound in self._server.sockets:  # those that it accepts have the same buffers
-            _size_buffers(bound, self._socket_settings)
+        for listening in self._server.sockets:  # those that it accepts have the same buffers
+            _size_buffers(listening, self._socket_settings)
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
 
     async def start(self) -> None:
@@ -242,13 +241,23 @@ def _size_buffers(bound: socket.socket, settings: SocketSettings) -> None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer)
 
 
-def _bind_any_address(port: int) -> socket.socket:
-    """A socket that IPv6 and IPv4 peers can connect to, once it listens. Raises `OSError`."""
-    bound = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+def _bind_address(host: str, port: int) -> socket.socket | None:
+    """Bind where it is plain what to bind: to an address, or to every one, which IPv6 and IPv4 peers can connect to.
+
+    None for a name, which may have several addresses: the loop looks it up, and makes a socket for each. It would look
+    an address up, too, with all that Python knows about names in other scripts. Raises `OSError`.
+    """
+    is_any = host in ANY_ADDRESS and socket.has_dualstack_ipv6()
+    packed = packed_address("::" if is_any else host)
+    if packed is None or "%" in host:
+        return None
+    family = socket.AF_INET if len(packed) == IPV4_BYTES else socket.AF_INET6
+    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        bound.bind(("::", port))
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not is_any)
+        bound.bind((host or "::", port))
     except OSError:
         bound.close()
         raise
