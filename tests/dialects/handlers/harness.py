@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from ottla.storage.state_store import LocalStateStore
 from ottla.testing.clock import ManualClock
 from tests.broker.metadata.harness import MemoryStore, start
 from tests.storage.harness import ManualOffload, start_manager
+from tests.turns import finish
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 LISTENER = "PLAINTEXT"
@@ -53,8 +55,12 @@ class Bench:
 
     def ask(self, module: Any, request: Message, version: int) -> Any:
         """Return the response of a handler's module; what waits for the disk gets it."""
-        answer = module.handle(request, self.context(version))
+        answer = self.begin(module.handle(request, self.context(version)))
         if isinstance(answer, LaterAnswer):
             self.store.tickets[-1].settle()
-            return answer.response
+            return answer.response if answer.steps is None else self.begin(answer.steps)
         return answer
+
+    def begin(self, answer: Any) -> Any:
+        """Return what a handler comes to, which may still have to wait; what goes in steps is done in one turn."""
+        return finish(answer)[0] if isinstance(answer, Generator) else answer

@@ -78,7 +78,8 @@ def joining(**said: str) -> JoinGroupRequest:
 
 
 def test_looking_for_a_coordinator_makes_the_topic_and_waits_for_it(bench: Bench) -> None:
-    answer = find_coordinator.handle(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), bench.context(4))
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    answer = bench.begin(find_coordinator.handle(request, bench.context(4)))
     assert isinstance(answer, LaterAnswer)
     assert answer.response is None
     bench.store.tickets[-1].settle()
@@ -91,7 +92,7 @@ def test_looking_for_a_coordinator_makes_the_topic_and_waits_for_it(bench: Bench
         "cleanup.policy": "compact",
         "segment.bytes": "104857600",
     }
-    again = find_coordinator.handle(FindCoordinatorRequest(key_type=0, key="h"), bench.context(0))
+    again = bench.begin(find_coordinator.handle(FindCoordinatorRequest(key_type=0, key="h"), bench.context(0)))
     assert not isinstance(again, LaterAnswer)
     assert (again.error_code, again.node_id, again.host, again.port) == (0, 1, "localhost", 9092)
 

@@ -9,13 +9,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 from ottla.broker.broker import Broker
 from ottla.broker.turns import Steps
 from ottla.dialects.session import Part, Peer
 from ottla.protocol.codec import Message
+
+ItemT = TypeVar("ItemT")
+RowT = TypeVar("RowT")
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of everyone on a listener without authentication."""
@@ -77,6 +80,16 @@ class LaterAnswer:
     def listen(self, on_complete: Callable[[], None]) -> None:
         """Have `on_complete` called once the response is there (called by the session)."""
         self._on_complete = on_complete
+
+
+def rows_in_steps(items: Iterable[ItemT], row: Callable[[ItemT], RowT]) -> Steps[list[RowT]]:
+    """Find the row of each item, some at a time."""
+    rows: list[RowT] = []
+    for item in items:
+        rows.append(row(item))
+        if len(rows) % ROWS_A_STEP == 0:
+            yield
+    return rows
 
 
 Settled = Message | LaterAnswer | None

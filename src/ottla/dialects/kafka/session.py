@@ -254,6 +254,8 @@ class KafkaSession:
 
     def _do_rest(self, header: RequestHeader, steps: Steps[Settled]) -> Steps[Settled]:
         answer = yield from steps
+        while isinstance(answer, LaterAnswer) and answer.steps is not None:  # the wait was over before it began
+            answer = yield from answer.steps
         return (yield from self._encode(header, answer))
 
     def _encode(self, header: RequestHeader, answer: Settled) -> Steps[Settled]:

@@ -12,8 +12,8 @@ from typing import Final
 from ottla.broker.broker import Broker
 from ottla.broker.loggers import describe_loggers
 from ottla.broker.metadata.topic_names import check_topic_name
+from ottla.broker.turns import Steps
 from ottla.config.alter import check_resource
-from ottla.config.resource_type import ResourceType
 from ottla.config.describe import (
     ConfigEntry,
     describe_broker,
@@ -23,8 +23,9 @@ from ottla.config.describe import (
     describe_topic,
     documented,
 )
+from ottla.config.resource_type import ResourceType
 from ottla.config.setting import Scope
-from ottla.dialects.kafka.answers import RequestContext
+from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
 from ottla.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -43,10 +44,9 @@ SCOPES: Final[Mapping[ResourceType, Scope]] = {
 }
 
 
-def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[_result(resource, request, context.broker) for resource in request.resources]
-    )
+def handle(request: DescribeConfigsRequest, context: RequestContext) -> Steps[DescribeConfigsResponse]:
+    results = yield from rows_in_steps(request.resources, lambda resource: _result(resource, request, context.broker))
+    return DescribeConfigsResponse(results=results)
 
 
 def _result(

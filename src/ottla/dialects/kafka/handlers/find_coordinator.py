@@ -8,9 +8,11 @@ Kafka. From v4 on a request has several keys.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, Settled, rows_in_steps
 from ottla.dialects.kafka.durable import when_durable
 from ottla.engine import BrokerEndpoint
 from ottla.errors import CoordinatorNotAvailable, InvalidRequest, KafkaError
@@ -34,21 +36,26 @@ class _Found(NamedTuple):
     error: KafkaError | None = None
 
 
-def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse | LaterAnswer:
+def handle(request: FindCoordinatorRequest, context: RequestContext) -> Steps[Settled]:
     ticket = context.broker.create_offsets_topic() if request.key_type == GROUP else None
-    return when_durable(ticket, _respond(request, context), lambda error: _respond(request, context, error))
+    if context.api_version < BATCHES_FROM_VERSION:
+        found = _find(request.key_type, request.key, context)
+        return when_durable(ticket, _only(found), lambda error: _only(_Found(NOBODY, error)))
+    rows = yield from rows_in_steps(
+        request.coordinator_keys, lambda key: _row(request.key_type, key, _find(request.key_type, key, context))
+    )
+    return when_durable(ticket, FindCoordinatorResponse(coordinators=rows), partial(_refused, request))
 
 
-def _respond(
-    request: FindCoordinatorRequest, context: RequestContext, error: KafkaError | None = None
-) -> FindCoordinatorResponse:
-    version = context.api_version
-    if version >= BATCHES_FROM_VERSION:
-        keys = request.coordinator_keys
-        return FindCoordinatorResponse(
-            coordinators=[_row(request.key_type, key, _find(request.key_type, key, context, error)) for key in keys]
-        )
-    found = _find(request.key_type, request.key, context, error)
+def _refused(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+    nobody = _Found(NOBODY, error)
+    return FindCoordinatorResponse(
+        coordinators=[_row(request.key_type, key, nobody) for key in request.coordinator_keys]
+    )
+
+
+def _only(found: _Found) -> FindCoordinatorResponse:
+    """The answer to a request for one key."""
     return FindCoordinatorResponse(
         error_code=0 if found.error is None else found.error.code,
         error_message="NONE" if found.error is None else str(found.error),  # Kafka's name for no error
@@ -70,9 +77,7 @@ def _row(key_type: int, key: str, found: _Found) -> Coordinator:
     )
 
 
-def _find(key_type: int, key: str, context: RequestContext, error: KafkaError | None) -> _Found:
-    if error is not None:
-        return _Found(NOBODY, error)
+def _find(key_type: int, key: str, context: RequestContext) -> _Found:
     try:
         return _Found(_coordinator(key_type, key, context))
     except KafkaError as refusal:

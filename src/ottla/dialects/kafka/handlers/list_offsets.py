@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.broker.broker import Broker
-from ottla.dialects.kafka.answers import RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, RequestContext
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import InvalidRequest, KafkaError, UnsupportedVersion
 from ottla.model import (
@@ -44,11 +45,12 @@ SPECIAL_FROM_VERSION: Final = {
 NEVER: Final = 1 << 15
 
 
-def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+def handle(request: ListOffsetsRequest, context: RequestContext) -> Steps[ListOffsetsResponse]:
     isolation: IsolationLevel | None = None
     if request.replica_id == CONSUMER_REPLICA_ID:
         isolation = IsolationLevel.READ_COMMITTED if request.isolation_level else IsolationLevel.READ_UNCOMMITTED
     topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    count = 0
     for topic in request.topics:
         rows = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
@@ -56,6 +58,9 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
                 rows[asked.partition_index] = _refused(asked, InvalidRequest.code)
             else:
                 rows[asked.partition_index] = _row(context, topic.name, asked, isolation)
+            count += 1
+            if count % ROWS_A_STEP == 0:
+                yield
     return ListOffsetsResponse(
         topics=[ListOffsetsTopicResponse(name=name, partitions=list(rows.values())) for name, rows in topics.items()]
     )

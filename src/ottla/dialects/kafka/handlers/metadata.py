@@ -10,13 +10,14 @@ A topic that is missing is made on the way where broker and client allow it; thi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ottla.broker.broker import Broker
 from ottla.broker.metadata.image import PartitionImage, TopicImage
 from ottla.broker.metadata.topic_names import INTERNAL_TOPICS, is_legal_topic_name
-from ottla.dialects.kafka.answers import RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, RequestContext
 from ottla.dialects.kafka.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from ottla.errors import InvalidRequest, InvalidTopicException, UnknownTopicId, UnknownTopicOrPartition
 from ottla.model import METADATA_TOPIC, ZERO_TOPIC_ID, TopicId
@@ -33,7 +34,7 @@ TOPIC_IDS_FROM_VERSION: Final = 12
 NO_CONTROLLER: Final = -1
 
 
-def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+def handle(request: MetadataRequest, context: RequestContext) -> Steps[MetadataResponse]:
     topics = request.topics
     if topics is not None and not _is_valid(topics, context):
         return _invalid(topics)
@@ -47,11 +48,15 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
         controller_id=broker.node_id,
     )
     if topics is None or (not topics and context.api_version == 0):
-        response.topics = [_known(topic, broker) for topic in broker.image.topics()]
+        response.topics = yield from _in_steps(_known(topic, broker) for topic in list(broker.image.topics()))
     elif any(topic.topic_id != ZERO_TOPIC_ID for topic in topics):
-        response.topics = _by_id(topics, broker)
+        response.topics = yield from _in_steps(_by_id(topics, broker))
     else:
-        response.topics = _by_name(dict.fromkeys(topic.name or "" for topic in topics), request, broker)
+        missing: list[str] = []
+        names = dict.fromkeys(topic.name or "" for topic in topics)
+        response.topics = yield from _in_steps(_by_name(names, broker, missing))
+        if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
+            broker.metadata.auto_create_topics(name for name in missing if name != METADATA_TOPIC)
     if request.include_topic_authorized_operations:
         for row in response.topics:
             if row.error_code != UnknownTopicId.code:
@@ -76,34 +81,41 @@ def _invalid(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
     return MetadataResponse(controller_id=NO_CONTROLLER, topics=rows, error_code=InvalidRequest.code)
 
 
-def _by_id(topics: Iterable[MetadataRequestTopic], broker: Broker) -> list[MetadataResponseTopic]:
-    rows = []
+def _in_steps(rows: Iterable[MetadataResponseTopic]) -> Steps[list[MetadataResponseTopic]]:
+    """Find all rows, some at a time; one with many partitions counts for as many."""
+    found: list[MetadataResponseTopic] = []
+    count = 0
+    for row in rows:
+        found.append(row)
+        count += 1 + len(row.partitions)
+        if count >= ROWS_A_STEP:
+            count = 0
+            yield
+    return found
+
+
+def _by_id(topics: Iterable[MetadataRequestTopic], broker: Broker) -> Iterator[MetadataResponseTopic]:
     for topic_id in dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_TOPIC_ID):
         found = broker.image.topic_by_id(TopicId(topic_id))
         if found is None:
-            rows.append(MetadataResponseTopic(error_code=UnknownTopicId.code, name=None, topic_id=topic_id))
+            yield MetadataResponseTopic(error_code=UnknownTopicId.code, name=None, topic_id=topic_id)
         else:
-            rows.append(_known(found, broker))
-    return rows
+            yield _known(found, broker)
 
 
-def _by_name(names: Iterable[str], request: MetadataRequest, broker: Broker) -> list[MetadataResponseTopic]:
-    rows = []
-    missing = []
+def _by_name(names: Iterable[str], broker: Broker, missing: list[str]) -> Iterator[MetadataResponseTopic]:
+    """Names that could be those of topics but are none yet are added to `missing`."""
     for name in names:
         found = broker.image.topic(name)
         if found is not None:
-            rows.append(_known(found, broker))
+            yield _known(found, broker)
         elif is_legal_topic_name(name):
             missing.append(name)
             is_internal = name in INTERNAL_TOPICS
             code = UnknownTopicOrPartition.code
-            rows.append(MetadataResponseTopic(error_code=code, name=name, is_internal=is_internal))
+            yield MetadataResponseTopic(error_code=code, name=name, is_internal=is_internal)
         else:
-            rows.append(MetadataResponseTopic(error_code=InvalidTopicException.code, name=name))
-    if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-        broker.metadata.auto_create_topics(name for name in missing if name != METADATA_TOPIC)
-    return rows
+            yield MetadataResponseTopic(error_code=InvalidTopicException.code, name=name)
 
 
 def _known(topic: TopicImage, broker: Broker) -> MetadataResponseTopic:

@@ -8,12 +8,14 @@ Nothing is told that a power cut could take back: the answer waits until what wa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from ottla.broker.broker import Broker
 from ottla.broker.groups.group import MemberClaim
 from ottla.broker.groups.offsets import NO_COMMITTED_OFFSET, CommittedOffset
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import LaterAnswer, RequestContext, Settled, rows_in_steps
 from ottla.errors import KafkaError, UnknownTopicId, UnstableOffsetCommit
 from ottla.model import TopicPartition
 from ottla.protocol.messages.offset_fetch import (
@@ -33,8 +35,10 @@ SEVERAL_GROUPS_FROM_VERSION: Final = 8
 TOPIC_IDS_FROM_VERSION: Final = 10
 
 
-def handle(request: OffsetFetchRequest, context: RequestContext) -> LaterAnswer:
-    return _Fetch(request, context).later
+def handle(request: OffsetFetchRequest, context: RequestContext) -> Steps[Settled]:
+    fetch = _Fetch(request, context)
+    yield from fetch.find()
+    return fetch.later
 
 
 class _Fetch:
@@ -51,15 +55,20 @@ class _Fetch:
         self._asked = groups
         self._answers = [OffsetFetchResponseGroup(group_id=group.group_id) for group in groups]
         self._waits_for = len(groups) + 1
-        for asked, answer in zip(groups, self._answers, strict=True):
-            self._answer(asked, answer)
+
+    def find(self) -> Steps[None]:
+        """Find all offsets."""
+        for asked, answer in zip(self._asked, self._answers, strict=True):
+            yield from self._answer(asked, answer)
+            yield
         self._settle(None, None)
 
-    def _answer(self, asked: OffsetFetchRequestGroup, answer: OffsetFetchResponseGroup) -> None:
+    def _answer(self, asked: OffsetFetchRequestGroup, answer: OffsetFetchResponseGroup) -> Steps[None]:
         claim = MemberClaim(asked.member_id or "", asked.member_epoch)
         try:
             self._broker.groups.check_offset_fetch(asked.group_id, claim)
-            answer.topics = self._all_topics(asked) if asked.topics is None else self._topics(asked, asked.topics)
+            topics = self._all_topics(asked) if asked.topics is None else self._topics(asked, asked.topics)
+            answer.topics = yield from topics
             self._broker.groups.when_durable(asked.group_id, lambda error: self._settle(answer, error))
         except KafkaError as error:
             self._settle(answer, error)
@@ -70,36 +79,40 @@ class _Fetch:
             answer.error_code = error.code
         self._waits_for -= 1
         if not self._waits_for:
-            self.later.complete(self._response())
+            self.later.go_on(self._response())
 
-    def _response(self) -> OffsetFetchResponse:
+    def _response(self) -> Steps[OffsetFetchResponse]:
         if self._version >= SEVERAL_GROUPS_FROM_VERSION:
             return OffsetFetchResponse(groups=self._answers)
         answer = self._answers[0]
         if answer.error_code and self._version < GROUP_ERROR_FROM_VERSION:
-            answer.topics = _refused_topics(self._asked[0].topics or (), answer.error_code)
-        return _old_response(answer)
+            answer.topics = yield from _refused_topics(self._asked[0].topics or (), answer.error_code)
+        return (yield from _old_response(answer))
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
     def _topics(
         self, asked: OffsetFetchRequestGroup, topics: Sequence[OffsetFetchRequestTopics]
-    ) -> list[OffsetFetchResponseTopics]:
-        return [self._topic(asked.group_id, topic) for topic in topics]
+    ) -> Steps[list[OffsetFetchResponseTopics]]:
+        rows = []
+        for topic in topics:
+            rows.append((yield from self._topic(asked.group_id, topic)))
+        return rows
 
-    def _topic(self, group_id: str, asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    def _topic(self, group_id: str, asked: OffsetFetchRequestTopics) -> Steps[OffsetFetchResponseTopics]:
         name: str | None = asked.name
         if self._version >= TOPIC_IDS_FROM_VERSION:
             name = self._broker.topic_name(asked.topic_id)
-        if name is None:
-            rows = [_row(partition, NO_COMMITTED_OFFSET, UnknownTopicId.code) for partition in asked.partition_indexes]
-        else:
-            rows = [self._partition(group_id, TopicPartition(name, partition)) for partition in asked.partition_indexes]
+        rows = yield from rows_in_steps(
+            asked.partition_indexes,
+            partial(_unknown_row, UnknownTopicId.code) if name is None else partial(self._partition, group_id, name),
+        )
+        yield
         return OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id, partitions=rows)
 
-    def _all_topics(self, asked: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+    def _all_topics(self, asked: OffsetFetchRequestGroup) -> Steps[list[OffsetFetchResponseTopics]]:
         rows = []
-        for name, partitions in self._broker.groups.committed_offsets(asked.group_id).items():
+        for name, partitions in list(self._broker.groups.committed_offsets(asked.group_id).items()):
             topic = self._broker.find_topic(name)
             if topic is None and self._version >= TOPIC_IDS_FROM_VERSION:
                 continue
@@ -107,15 +120,16 @@ class _Fetch:
                 OffsetFetchResponseTopics(
                     name=name,
                     topic_id=bytes(16) if topic is None else topic.topic_id,
-                    partitions=[
-                        self._partition(asked.group_id, TopicPartition(name, partition)) for partition in partitions
-                    ],
+                    partitions=(
+                        yield from rows_in_steps(list(partitions), partial(self._partition, asked.group_id, name))
+                    ),
                 )
             )
         return rows
 
-    def _partition(self, group_id: str, partition: TopicPartition) -> OffsetFetchResponsePartitions:
+    def _partition(self, group_id: str, topic: str, number: int) -> OffsetFetchResponsePartitions:
         groups = self._broker.groups
+        partition = TopicPartition(topic, number)
         if self._require_stable and groups.is_offset_pending(group_id, partition):
             return _row(partition.partition, NO_COMMITTED_OFFSET, UnstableOffsetCommit.code)
         return _row(partition.partition, groups.committed_offset(group_id, partition) or NO_COMMITTED_OFFSET)
@@ -131,6 +145,10 @@ def _row(partition: int, committed: CommittedOffset, error_code: int = 0) -> Off
     )
 
 
+def _unknown_row(error_code: int, partition: int) -> OffsetFetchResponsePartitions:
+    return _row(partition, NO_COMMITTED_OFFSET, error_code)
+
+
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     """What a request from before several groups asks."""
     topics = None
@@ -142,33 +160,29 @@ def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def _refused_topics(asked: Sequence[OffsetFetchRequestTopics], error_code: int) -> list[OffsetFetchResponseTopics]:
-    return [
-        OffsetFetchResponseTopics(
-            name=topic.name,
-            partitions=[_row(partition, NO_COMMITTED_OFFSET, error_code) for partition in topic.partition_indexes],
-        )
-        for topic in asked
-    ]
+def _refused_topics(
+    asked: Sequence[OffsetFetchRequestTopics], error_code: int
+) -> Steps[list[OffsetFetchResponseTopics]]:
+    topics = []
+    for topic in asked:
+        rows = yield from rows_in_steps(topic.partition_indexes, partial(_unknown_row, error_code))
+        topics.append(OffsetFetchResponseTopics(name=topic.name, partitions=rows))
+    return topics
 
 
-def _old_response(answer: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    return OffsetFetchResponse(
-        error_code=answer.error_code,
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=row.partition_index,
-                        committed_offset=row.committed_offset,
-                        committed_leader_epoch=row.committed_leader_epoch,
-                        metadata=row.metadata,
-                        error_code=row.error_code,
-                    )
-                    for row in topic.partitions
-                ],
-            )
-            for topic in answer.topics
-        ],
+def _old_response(answer: OffsetFetchResponseGroup) -> Steps[OffsetFetchResponse]:
+    topics = []
+    for topic in answer.topics:
+        rows = yield from rows_in_steps(topic.partitions, _old_row)
+        topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=rows))
+    return OffsetFetchResponse(error_code=answer.error_code, topics=topics)
+
+
+def _old_row(row: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=row.partition_index,
+        committed_offset=row.committed_offset,
+        committed_leader_epoch=row.committed_leader_epoch,
+        metadata=row.metadata,
+        error_code=row.error_code,
     )
