@@ -8,7 +8,7 @@ import pytest
 
 from ottla.broker.metadata.create_partitions import GrownTopic, decide_create_partitions
 from ottla.broker.metadata.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
-from ottla.errors import PolicyViolation
+from ottla.errors import PolicyViolation, UnknownTopicOrPartition
 from tests.broker.metadata.harness import DIRECTORY_ID, state_of, topic_id
 
 T1 = topic_id(1)
@@ -70,3 +70,10 @@ def test_a_topic_that_stands_twice_does_not_grow() -> None:
 def test_too_many_new_partitions_refuse_the_whole_request() -> None:
     with pytest.raises(PolicyViolation):
         decide_create_partitions(STATE, [GrownTopic("t", 10_003)], directory_id=DIRECTORY_ID)
+
+
+def test_what_is_asked_for_a_topic_that_is_not_there_does_not_count() -> None:
+    topics = [GrownTopic("nope", 10_001), GrownTopic("t", 3)]
+    answer = decide_create_partitions(STATE, topics, directory_id=DIRECTORY_ID).answer
+    assert isinstance(answer["nope"], UnknownTopicOrPartition)
+    assert answer["t"] is None
