@@ -236,3 +236,17 @@ def test_followers_are_sent_away() -> None:
         assert (read.leader_id, read.leader_epoch) == (running.broker.node_id, 0)
 
     run(test)
+
+
+def test_a_follower_that_names_the_leader_epoch_is_told_that_it_is_unknown() -> None:
+    async def test(running: RunningBroker) -> None:
+        wanted = entry(0)
+        wanted.current_leader_epoch = 0
+        followers = plan(wanted)
+        followers.is_follower = True
+
+        (read,) = now(running, followers)
+
+        assert isinstance(read.error, UnknownLeaderEpoch)
+
+    run(test)

@@ -19,7 +19,7 @@ from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead, unknown
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.broker.turns import Steps
 from ottla.clock import Clock
-from ottla.errors import KafkaError, NotLeaderOrFollower
+from ottla.errors import KafkaError, NotLeaderOrFollower, UnknownLeaderEpoch
 from ottla.model import NO_LEADER_EPOCH, IsolationLevel, TopicPartition
 
 LONG_ENTRIES: Final = 256
@@ -183,9 +183,9 @@ class Fetching:
         except KafkaError as error:
             return unknown_read(error)
         try:
-            if plan.is_follower:
-                raise NotLeaderOrFollower("there are no followers here")
             partition.check_leader_epoch(entry.current_leader_epoch)
+            if plan.is_follower:
+                raise _no_follower(entry.current_leader_epoch)
             if entry.last_fetched_epoch != NO_LEADER_EPOCH:
                 diverging = partition.find_divergence(entry.last_fetched_epoch, entry.fetch_offset)
                 if diverging is not None:
@@ -197,6 +197,13 @@ class Fetching:
             read = PartitionRead(NO_OFFSETS, error)
             read.leader_id, read.leader_epoch = self._node_id, partition.leader_epoch
             return read
+
+
+def _no_follower(current_leader_epoch: int) -> KafkaError:
+    """There are none; as to Kafka, one that knows an epoch may know a later one than this broker does."""
+    if current_leader_epoch != NO_LEADER_EPOCH:
+        return UnknownLeaderEpoch("there are no followers here")
+    return NotLeaderOrFollower("there are no followers here")
 
 
 def _is_enough(plan: FetchPlan, reads: Sequence[PartitionRead]) -> bool:

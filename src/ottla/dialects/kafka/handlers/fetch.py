@@ -19,7 +19,7 @@ from ottla.broker.turns import Steps
 from ottla.dialects.kafka.answers import ROWS_A_STEP, LaterAnswer, RequestContext, Settled
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import FencedLeaderEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
-from ottla.model import IsolationLevel, TopicId, TopicPartition
+from ottla.model import NO_LEADER_EPOCH, IsolationLevel, TopicId, TopicPartition
 from ottla.protocol.flat.fetch import new_fetch_response, new_fetchable_topic_response, new_partition_data
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
@@ -191,7 +191,10 @@ def _row(partition: int, read: PartitionRead) -> PartitionData:
 
 
 def _asked(request: FetchRequest, context: RequestContext, uses_topic_ids: bool) -> dict[PartitionKey, FetchEntry]:
-    """What the request lists, by partition: of a repeated one the last counts, in the first one's place."""
+    """What the request lists, by partition: of a repeated one the last counts, in the first one's place.
+
+    Every epoch below 0 is none, unlike in other requests.
+    """
     asked: dict[PartitionKey, FetchEntry] = {}
     for topic in request.topics:
         topic_id = TopicId(topic.topic_id)
@@ -203,8 +206,8 @@ def _asked(request: FetchRequest, context: RequestContext, uses_topic_ids: bool)
                 partition.partition,
                 partition.fetch_offset,
                 partition.partition_max_bytes,
-                partition.current_leader_epoch,
-                partition.last_fetched_epoch,
+                max(partition.current_leader_epoch, NO_LEADER_EPOCH),
+                max(partition.last_fetched_epoch, NO_LEADER_EPOCH),
             )
     return asked
 

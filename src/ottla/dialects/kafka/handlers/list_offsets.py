@@ -1,7 +1,7 @@
 """ListOffsets v1 to v11: the offset of a time, of the start or of the end, for each partition asked about.
 
 Which special timestamps exist depends on the version; one that it does not know is UNSUPPORTED_VERSION, also where no
-version knows it. A partition that is asked for twice is refused, once.
+version knows it. A partition that is asked for twice is refused, once. A topic without partitions is not answered.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> Steps[ListOf
             if count % ROWS_A_STEP == 0:
                 yield
     return ListOffsetsResponse(
-        topics=[ListOffsetsTopicResponse(name=name, partitions=list(rows.values())) for name, rows in topics.items()]
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=list(rows.values())) for name, rows in topics.items() if rows
+        ]
     )
 
 
