@@ -26,7 +26,7 @@ from ottla.protocol.messages.list_config_resources import ListConfigResourcesReq
 from tests.dialects.handlers.harness import Bench
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
-NONE, UNKNOWN_TOPIC, UNSUPPORTED_VERSION = 0, 3, 35
+NONE, UNKNOWN_TOPIC, UNSUPPORTED_VERSION, INVALID_REQUEST = 0, 3, 35, 42
 SET = 0
 
 
@@ -148,3 +148,16 @@ def test_resources_are_listed_by_type_and_without_types_all_of_them(bench: Bench
 def test_an_unknown_type_cannot_be_listed(bench: Bench) -> None:
     response = bench.ask(list_config_resources, ListConfigResourcesRequest(resource_types=[TOPIC, 77]), 1)
     assert (response.error_code, response.config_resources) == (UNSUPPORTED_VERSION, [])
+
+
+@pytest.mark.parametrize("resource_type", [0, 1, 3, 127, -1])
+def test_a_type_that_does_not_exist_refuses_the_whole_request(bench: Bench, resource_type: int) -> None:
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name="t", configuration_keys=None),
+        DescribeConfigsResource(resource_type=resource_type, resource_name="t", configuration_keys=None),
+    ]
+    results = bench.ask(describe_configs, DescribeConfigsRequest(resources=resources), 4).results
+    assert [(result.resource_type, result.error_code, result.configs) for result in results] == [
+        (TOPIC, INVALID_REQUEST, []),
+        (resource_type, INVALID_REQUEST, []),
+    ]

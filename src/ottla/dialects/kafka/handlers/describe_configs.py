@@ -1,7 +1,7 @@
 """DescribeConfigs v1 to v4: the settings of topics, brokers, groups and client metrics, and where they come from.
 
 What stands in a description is decided by `ottla.config.describe`; here is which resource is meant and whether it is
-there. Groups and client metrics need not exist to have settings.
+there. Groups and client metrics need not exist to have settings. A type that does not exist refuses the whole request.
 """
 
 from __future__ import annotations
@@ -45,28 +45,40 @@ SCOPES: Final[Mapping[ResourceType, Scope]] = {
 
 
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> Steps[DescribeConfigsResponse]:
+    unknown = next((asked.resource_type for asked in request.resources if asked.resource_type not in _TYPES), None)
+    if unknown is not None:
+        error = InvalidRequest(f"Resources of type {unknown} have no settings.")
+        return DescribeConfigsResponse(results=[_refused(asked, error) for asked in request.resources])
     results = yield from rows_in_steps(request.resources, lambda resource: _result(resource, request, context.broker))
     return DescribeConfigsResponse(results=results)
+
+
+def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message or "",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def _result(
     resource: DescribeConfigsResource, request: DescribeConfigsRequest, broker: Broker
 ) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(
-        error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
-    )
+    kind = ResourceType(resource.resource_type)
     try:
-        kind = _resource_type(resource.resource_type)
         entries = _DESCRIBERS[kind](resource, broker)
     except KafkaError as error:
-        result.error_code = error.code
-        result.error_message = error.message or ""
-        return result
+        return _refused(resource, error)
     scope = SCOPES.get(kind)
     if request.include_documentation and scope is not None:
         entries = documented(entries, scope)
-    result.configs = [_row(entry, request) for entry in entries]
-    return result
+    return DescribeConfigsResult(
+        error_message="",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[_row(entry, request) for entry in entries],
+    )
 
 
 def _row(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
@@ -81,13 +93,6 @@ def _row(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigs
         config_type=entry.config_type,
         documentation=entry.documentation,
     )
-
-
-def _resource_type(number: int) -> ResourceType:
-    try:
-        return ResourceType(number)
-    except ValueError:
-        raise InvalidRequest(f"Resources of type {number} have no settings.") from None
 
 
 def _topic(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEntry]:
@@ -136,3 +141,4 @@ _DESCRIBERS: Final[Mapping[ResourceType, Callable[[DescribeConfigsResource, Brok
     ResourceType.CLIENT_METRICS: _client_metrics,
     ResourceType.GROUP: _group,
 }
+_TYPES: Final = frozenset(map(int, _DESCRIBERS))
