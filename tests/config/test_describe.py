@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.broker_layers import BrokerLayers
 from ottla.config.describe import (
-    BrokerLayers,
     ConfigEntry,
     ConfigSource,
     ConfigSynonym,

@@ -23,8 +23,8 @@ from ottla.config.alter import (
     replace_all,
 )
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.broker_layers import BrokerLayers
 from ottla.config.describe import (
-    BrokerLayers,
     ConfigEntry,
     describe_broker,
     describe_broker_default,

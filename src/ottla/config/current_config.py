@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.config.broker_config import BrokerConfig
-from ottla.config.describe import BrokerLayers
+from ottla.config.broker_layers import BrokerLayers
 from ottla.config.log_config import LogConfig
 
 REMEMBERED_TOPIC_CONFIGS: Final = 1000

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.config.broker_config import BrokerConfig
+from ottla.config.broker_layers import BrokerLayers
 from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, OTTLA_SETTINGS, broker_setting
 from ottla.config.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.config.group_settings import GROUP_SETTINGS
@@ -61,14 +61,6 @@ class ConfigEntry(NamedTuple):
     config_type: ConfigType | int
     synonyms: Sequence[ConfigSynonym]
     documentation: str | None = None
-
-
-class BrokerLayers(NamedTuple):
-    """What a broker's settings come from: changed at run time for this broker, for all brokers, and the file."""
-
-    broker: BrokerConfig
-    for_this_broker: Mapping[str, str]
-    for_all_brokers: Mapping[str, str]
 
 
 def describe_topic(

@@ -47,7 +47,6 @@ from ottla.broker.read_only import refuse_change
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
-from ottla.config.describe import ConfigEntry, describe_new_topic
 from ottla.config.resource_type import ResourceType
 from ottla.config.topic_settings import validate_topic_configs
 from ottla.engine import Shard, StateRecord, StateStore, Ticket
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from ottla.broker.metadata.create_partitions import CreatePartitionsAnswer, GrownTopic
     from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference
     from ottla.broker.metadata.reassign_partitions import Reassignment, ReassignmentAnswer
+    from ottla.config.describe import ConfigEntry
 
 _log = logging.getLogger(__name__)
 
@@ -254,6 +254,8 @@ class MetadataController:
 
     def describe_topic_configs(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
         """Return the settings that a new topic with these overrides has, and where they come from."""
+        from ottla.config.describe import describe_new_topic
+
         return describe_new_topic(self.settings.layers, overrides)
 
     def delete_topics(self, references: Sequence[TopicReference]) -> Committed[list[DeletedTopic]]:

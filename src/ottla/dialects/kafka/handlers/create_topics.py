@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from ottla.broker.broker import Broker
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
-from ottla.config.describe import ConfigSource
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
 from ottla.dialects.kafka.durable import when_durable
 from ottla.errors import KafkaError, RequestTimedOut
@@ -23,6 +23,9 @@ from ottla.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+
+CONFIGS_FROM_VERSION: Final = 5
+"""From it on the answer has the settings of each new topic (KIP-525)."""
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | LaterAnswer:
@@ -37,7 +40,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
         return _refusal(request, error)
     response = CreateTopicsResponse(
         topics=[
-            _refused(name, outcome) if isinstance(outcome, KafkaError) else _created(outcome, context.broker)
+            _refused(name, outcome) if isinstance(outcome, KafkaError) else _created(outcome, context)
             for name, outcome in committed.answer.items()
         ]
     )
@@ -59,19 +62,21 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _created(topic: CreatedTopic, broker: Broker) -> CreatableTopicResult:
+def _created(topic: CreatedTopic, context: RequestContext) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
-        configs=_configs(topic.configs, broker),
+        configs=_configs(topic.configs, context.broker) if context.api_version >= CONFIGS_FROM_VERSION else None,
     )
 
 
 def _configs(overrides: Mapping[str, str], broker: Broker) -> list[CreatableTopicConfigs]:
     """Every setting of the new topic; its own are shown as they were written."""
+    from ottla.config.describe import ConfigSource  # with much else, for which a start has no time
+
     return [
         CreatableTopicConfigs(
             name=entry.name,
