@@ -48,6 +48,7 @@ COMPILED: Final = (
     "storage/produced.py",
     "storage/producer_state.py",
     "storage/segment.py",
+    "storage/segment_list.py",
     "storage/ticket.py",
     "storage/txn_index.py",
     "broker/broker.py",

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import logging
 import struct
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -46,6 +45,7 @@ from ottla.storage.open_files import OpenFiles, SegmentFile
 from ottla.storage.produced import ProducedAppend
 from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot, follows
 from ottla.storage.segment import LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
+from ottla.storage.segment_list import SegmentList
 from ottla.storage.ticket import LogTicket, SegmentSpan
 
 _log = logging.getLogger(__name__)
@@ -63,15 +63,12 @@ _LENGTH_END: Final = 12
 
 _EMPTY_READ: Final = ReadResult((), 0)
 _NEVER_MS: Final = 2**63 - 1
-_WARM_SEGMENTS: Final = 4
-"""Old segments of one log whose indexes may stay in memory."""
 
 
 class PartitionLog:
     """One partition's log. Made by `recovery.load_log`."""
 
     __slots__ = (
-        "_bases",
         "_flush_messages",
         "_flushing",
         "_has_new_epoch",
@@ -86,7 +83,6 @@ class PartitionLog:
         "_segments",
         "_unflushed",
         "_unsynced_indexes",
-        "_warm",
         "active",
         "config",
         "cut_bytes",
@@ -148,8 +144,7 @@ class PartitionLog:
         self.unsynced_names: tuple[Sequence[str], Sequence[str]] | None = None
         """Files and directories of a log that was just created, for its first flush to sync."""
         self._host = host
-        self._segments = segments
-        self._bases = [segment.base_offset for segment in segments]
+        self._segments = SegmentList(segments)
         self._pending: deque[LogTicket] = deque()
         self._unflushed: list[Segment] = []
         self._flushing: FlushWork | None = None
@@ -158,7 +153,6 @@ class PartitionLog:
         self._has_unsynced_epoch = False
         self._unsynced_indexes: list[str] = []
         self._refused_at = NO_OFFSET
-        self._warm: list[Segment] = []
         self.active = segments[-1]
         self._segment_bytes = 0
         self._flush_messages = 0
@@ -170,7 +164,7 @@ class PartitionLog:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        return self._segments
+        return self._segments.all
 
     @property
     def last_stable_offset(self) -> int:
@@ -183,11 +177,11 @@ class PartitionLog:
     @property
     def is_start_within_segment(self) -> bool:
         """True when only a checkpoint can tell where the log starts."""
-        return self.log_start_offset > self._segments[0].base_offset
+        return self.log_start_offset > self._segments.all[0].base_offset
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self._segments)
+        return self._segments.size_bytes
 
     def offsets(self) -> LogOffsets:
         return LogOffsets(self.log_start_offset, self.high_watermark, self.last_stable_offset, self.log_end_offset)
@@ -473,8 +467,7 @@ class PartitionLog:
             new.create(self.config)
         except OSError as error:
             raise KafkaStorageError(f"{self.partition}: no new segment: {error.strerror}") from error
-        self._segments.append(new)
-        self._bases.append(new.base_offset)
+        self._segments.add(new)
         self._unflushed.append(old)
         self._has_new_names = True
         self.active = new
@@ -493,7 +486,7 @@ class PartitionLog:
 
     def move_to(self, directory: str) -> None:
         """Go on in another directory, where all files stand as they are here; whoever reads keeps what was leased."""
-        for segment in self._segments:
+        for segment in self._segments.all:
             old = segment.file
             segment.take_directory(directory)
             segment.file = SegmentFile(self._host.open_files, segment.path + LOG_SUFFIX)
@@ -503,7 +496,7 @@ class PartitionLog:
 
     def rename_to(self, directory: str) -> None:
         """Take note that the log's directory was renamed."""
-        for segment in self._segments:
+        for segment in self._segments.all:
             segment.take_directory(directory)
         self._take_directory(directory)
         self._has_new_names = True
@@ -621,7 +614,7 @@ class PartitionLog:
             return _EMPTY_READ
         if offset >= self.active.base_offset:
             return self._read_from(self.active, offset, limit) or _EMPTY_READ
-        for segment in self._segments_from(offset):
+        for segment in self._segments.holding(offset):
             result = self._read_from(segment, offset, limit)
             if result is not None:
                 return result
@@ -642,42 +635,20 @@ class PartitionLog:
             return file.get().pread(size_bytes, position)
         return SegmentSpan(file, position, size_bytes)
 
-    def _segments_from(self, offset: int) -> Iterator[Segment]:
-        """Yield the segment that holds `offset` and those after it, with their indexes at hand."""
-        if offset >= self.active.base_offset:
-            yield self.active
-            return
-        for slot in range(max(bisect_right(self._bases, offset) - 1, 0), len(self._segments)):
-            segment = self._segments[slot]
-            self.keep_warm(segment)
-            yield segment
-
     def keep_warm(self, segment: Segment) -> None:
-        """Remember a segment whose indexes are about to be loaded; those of the longest unused go."""
-        if segment.has_indexes or segment is self.active:
-            return
-        if len(self._warm) >= _WARM_SEGMENTS:
-            coldest = self._warm.pop(0)
-            if coldest is not self.active:
-                coldest.unload_indexes()
-        self._warm.append(segment)
+        """Take note that the indexes of a segment are about to be loaded; those of another may go for it."""
+        self._segments.keep_warm(segment)
 
     def _aborted_in(self, segment: Segment, offset: int, found: SegmentSlice) -> Sequence[AbortedTransaction]:
         """Return the aborted transactions that the bytes of a read may belong to."""
-        if not any(len(candidate.txn_index) for candidate in self._segments):
+        if not self._segments.has_aborted:
             return ()
         bound = segment.upper_bound_offset(found.position + found.size_bytes)
         return self.aborted_transactions(offset, segment.next_offset if bound is None else bound)
 
     def aborted_transactions(self, first_offset: int, up_to_offset: int) -> Sequence[AbortedTransaction]:
         """Return the aborted transactions that touch [first_offset, up_to_offset), in the order of their markers."""
-        aborted: list[AbortedTransaction] = []
-        for slot in range(max(bisect_right(self._bases, first_offset) - 1, 0), len(self._segments)):
-            collected = self._segments[slot].txn_index.collect(first_offset, up_to_offset)
-            aborted += [AbortedTransaction(txn.producer_id, txn.first_offset) for txn in collected.aborted]
-            if collected.is_complete:
-                break
-        return aborted
+        return self._segments.aborted_transactions(first_offset, up_to_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
@@ -705,27 +676,19 @@ class PartitionLog:
 
         A log that loses all begins a new segment first. Their files keep their names: whoever takes them renames them.
         """
-        if count == len(self._segments):
+        if count == len(self._segments.all):
             self.roll()
-        taken = self._segments[:count]
-        self._replace(taken, [])
-        self._raise_start(self._bases[0])
+        taken = self._segments.all[:count]
+        self.replace_segments(taken, [])
+        self._raise_start(self._segments.all[0].base_offset)
         return taken
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        """Put compacted segments in the place of those that they were made from. Neither may be the active one."""
-        self._replace(old, new)
-
-    def _replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        first = self._segments.index(old[0])
-        self._segments[first : first + len(old)] = new
-        self._bases[:] = [segment.base_offset for segment in self._segments]
+        """Put compacted segments, or none, in the place of others. Neither may be the active one."""
         for segment in old:
             if segment in self._unflushed:
                 self._unflushed.remove(segment)
-            if segment in self._warm:
-                self._warm.remove(segment)
-            segment.retire()
+        self._segments.replace(old, new)
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything at and above `offset`; appends that wait for a flush fail.
@@ -735,7 +698,7 @@ class PartitionLog:
         if offset >= self.log_end_offset:
             return
         self.settle_pending(KafkaStorageError(f"{self.partition} was truncated to {offset}"))
-        while len(self._segments) > 1 and self.active.base_offset >= offset:
+        while len(self._segments.all) > 1 and self.active.base_offset >= offset:
             self._drop_active()
         self.active.truncate_to(offset)
         self.log_end_offset = self.active.next_offset = max(offset, self.active.base_offset)
@@ -748,12 +711,10 @@ class PartitionLog:
         self._note_roll_limits()
 
     def _drop_active(self) -> None:
-        dropped = self._segments.pop()
-        self._bases.pop()
-        self.active = self._segments[-1]
+        dropped = self._segments.drop_active()
+        self.active = self._segments.active
         if dropped in self._unflushed:
             self._unflushed.remove(dropped)
-        dropped.retire()
         for path in dropped.paths():
             self._host.filesystem.remove(path)
 
@@ -781,11 +742,11 @@ class PartitionLog:
                 self._host.filesystem.sync_file(path)
             if self.active.txn_index.sync():
                 self._host.filesystem.sync_directory(self.directory)
-        for segment in self._segments:
+        for segment in self._segments.all:
             segment.retire()
 
     def _take_unsynced_indexes(self) -> list[str]:
-        return [path for segment in self._segments for path in segment.take_unsynced_indexes()]
+        return [path for segment in self._segments.all for path in segment.take_unsynced_indexes()]
 
     def discard(self, error: KafkaError) -> None:
         """End a log that is being deleted: close the files, each with its last reader, and fail what waits.
@@ -799,10 +760,10 @@ class PartitionLog:
 
     def share_files(self, open_files: OpenFiles) -> None:
         """Keep the segment files among these from now on. Nothing may be leased."""
-        for segment in self._segments:
+        for segment in self._segments.all:
             segment.file.move_to(open_files)
 
     def retire(self) -> None:
         """Close the files, each with its last reader, and bring nothing to disk."""
-        for segment in self._segments:
+        for segment in self._segments.all:
             segment.retire()
