@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
 
 from ottla.errors import CorruptMessage, InvalidRecord, UnsupportedCompressionType
-from ottla.model import TimestampType
+from ottla.model import NO_SEQUENCE, TimestampType
 from ottla.records.batch import (
     ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
     HEADER_BYTES,
     MAGIC_AT,
     RecordBatch,
@@ -80,6 +82,14 @@ def record_facts(record: Any) -> tuple[object, ...]:
 
 def expected_facts(record: Case) -> tuple[object, ...]:
     return tuple(record[name] for name in ("offset", "timestamp", "sequence", "key", "value", "headers"))
+
+
+@pytest.mark.parametrize("base_sequence", [-1, -2, -(1 << 31)])
+def test_records_have_no_sequence_where_the_first_one_is_negative(base_sequence: int) -> None:
+    batch = bytearray(batch_of(2))
+    struct.pack_into(">i", batch, BASE_SEQUENCE_AT, base_sequence)
+
+    assert [record.sequence for record in RecordBatch(batch).records()] == [NO_SEQUENCE, NO_SEQUENCE]
 
 
 @pytest.mark.parametrize("left", [0, 1, 11, 12, 16, 17, 60, 61, 80])

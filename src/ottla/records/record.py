@@ -246,7 +246,7 @@ def decode_records(
                 if log_append_time != NO_APPEND_TIME
                 else add_timestamps(base_timestamp, timestamp_delta)
             )
-            sequence = base_sequence if base_sequence < 0 else add_sequence(base_sequence, offset_delta)
+            sequence = NO_SEQUENCE if base_sequence < 0 else add_sequence(base_sequence, offset_delta)
             records.append(Record(base_offset + offset_delta, timestamp, key, value, headers, sequence))
             index += 1
     except IndexError:
