@@ -24,16 +24,17 @@ from ottla.broker.metadata.create_partitions import GrownTopic
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition
+from ottla.broker.turns import Steps
 from ottla.broker.visible import STRETCH_BYTES, read_values
 from ottla.config.broker_config import BrokerConfig
+from ottla.config.log_config import LogConfig
 from ottla.config.topic_settings import FORMAT, JAFKA_FORMAT
-from ottla.errors import KafkaError, MessageTooLarge, TopicAlreadyExists
+from ottla.errors import KafkaError, MessageTooLarge, TopicAlreadyExists, UnknownTopicOrPartition
 from ottla.model import TopicPartition
 from ottla.records.builder import BatchBuilder
-from ottla.records.jafka import ProducedSet, build_set
+from ottla.records.jafka import PIECE_BYTES, Piece, SetWalk, build_set
+from ottla.records.rules import max_inflated_bytes
 
-AT_ONCE_BYTES: Final = 4 * STRETCH_BYTES
-"""How many bytes of Kafka's logs are read and converted in one turn of the loop, about."""
 BATCH_OVERHEAD_BYTES: Final = 4096
 HOUR_MS: Final = 3_600_000
 
@@ -46,7 +47,7 @@ class ByteLog(Protocol):
     @property
     def readable_end(self) -> int: ...
 
-    def append(self, data: bytes, count: int, next_kafka_offset: int) -> None: ...
+    def append(self, data: bytes | memoryview, count: int, next_kafka_offset: int) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -128,6 +129,36 @@ def take_over(metadata: MetadataController, logs: Sequence[TopicPartition]) -> N
                 raise type(result)(f"a log of Jafka's cannot be taken over: {result}")
 
 
+class BatchesBuilder:
+    """Makes record batches of payloads that a topic takes. Raises `MessageTooLarge`."""
+
+    __slots__ = ("_builder", "_max_bytes", "_now_ms", "batches")
+
+    def __init__(self, now_ms: int, config: LogConfig) -> None:
+        self._now_ms = now_ms
+        self._max_bytes = config.max_message_bytes
+        self._builder = BatchBuilder()
+        self.batches: list[bytearray] = []
+
+    def add(self, payloads: Iterable[bytes]) -> None:
+        for payload in payloads:
+            if self._builder.count and self._builder.size_with(self._now_ms, None, payload) > self._max_bytes:
+                self._end_batch()
+            self._builder.append(self._now_ms, None, payload)
+            if self._builder.size_in_bytes > self._max_bytes:
+                raise MessageTooLarge
+
+    def finish(self) -> Sequence[bytearray]:
+        """Return all batches."""
+        if self._builder.count:
+            self._end_batch()
+        return self.batches
+
+    def _end_batch(self) -> None:
+        self.batches.append(bytearray(self._builder.build()))
+        self._builder = BatchBuilder()
+
+
 class JafkaTopics:
     """The Jafka side of a broker's topics."""
 
@@ -137,9 +168,6 @@ class JafkaTopics:
         self._logs = logs
         self._unflushed: dict[int, set[ByteLog]] = {}
         """Logs to be flushed when their time comes, by how long they wait."""
-        self._left_bytes = AT_ONCE_BYTES
-        self._waiting: dict[Callable[[], None], None] = {}
-        """Who goes on when more may be converted, first come first served."""
 
     # -- topics ---------------------------------------------------------------------------------------------------
 
@@ -174,38 +202,66 @@ class JafkaTopics:
 
     # -- messages -------------------------------------------------------------------------------------------------
 
-    def produce(self, partition: Partition, produced: ProducedSet) -> None:
-        """Append a set as it was sent; in Kafka's format, its payloads as records, too. Raises `KafkaError`, `OSError`.
+    def produce(self, topic: str, choose: Callable[[], Partition], messages: bytes | memoryview) -> Steps[None]:
+        """Check a set, then append all of it as it was sent; in Kafka's format, its payloads as records, too.
 
-        Where others' records are not in the copy yet and cannot be by now, this set comes after them, converted.
+        `choose` gives a partition of the topic, which may be made only then. Where others' records are not in the copy
+        yet and cannot be by now, this set comes after them, converted, and so does one of more than a piece. Pieces of
+        that size are appended in turns of their own, between which others may append. Raises `KafkaError`, `OSError`.
         """
-        if not produced.data:
+        known = self.broker.find_topic(topic)
+        config = known.partitions[0].config if known is not None else None
+        builder = None if config is None or config.is_jafka else BatchesBuilder(self.broker.clock.wall_ms(), config)
+        most = self.settings.max_message_bytes
+        walk = SetWalk(messages, most, max_inflated_bytes=max_inflated_bytes(most))
+        while not walk.is_over:
+            payloads = walk.take()
+            if builder is not None:
+                builder.add(payloads)
+            if not walk.is_over:
+                yield
+        partition = choose()
+        if not walk.pieces:
             return
         self.broker.check_writable()
-        log = self.log(partition)
         if partition.config.is_jafka:
-            log.append(produced.data, len(produced.payloads), log.next_kafka_offset + len(produced.payloads))
+            yield from self._append_pieces(partition, messages, walk.pieces)
+        elif builder is not None:
+            yield from self._append_batches(partition, messages, walk.pieces, builder.finish())
+        else:
+            raise UnknownTopicOrPartition("the topic was made anew while messages for it were looked at")
+
+    def _append_pieces(
+        self, partition: Partition, messages: bytes | memoryview, pieces: Sequence[Piece]
+    ) -> Steps[None]:
+        start = 0
+        for piece in pieces:
+            if start:
+                yield
+            log = self.log(partition)
+            count = piece.payload_count
+            log.append(messages[start : piece.end], count, log.next_kafka_offset + count)
             self._flush_later(partition, log)
-            return
-        batches = self._to_batches(produced.payloads, partition.config.max_message_bytes)
-        is_next = log.next_kafka_offset == partition.offsets().log_end_offset
-        for batch in batches:
+            start = piece.end
+
+    def _append_batches(
+        self,
+        partition: Partition,
+        messages: bytes | memoryview,
+        pieces: Sequence[Piece],
+        batches: Sequence[bytearray],
+    ) -> Steps[None]:
+        log = self.log(partition)
+        is_one_piece = sum(map(len, batches)) <= PIECE_BYTES and len(pieces) == 1
+        is_next = is_one_piece and log.next_kafka_offset == partition.offsets().log_end_offset
+        for number, batch in enumerate(batches):
+            if number and not is_one_piece:
+                yield
             self.broker.append(partition, memoryview(batch))
         if is_next:
-            log.append(produced.data, max(len(produced.payloads), 1), partition.offsets().log_end_offset)
-        self._flush_later(partition, log)
-
-    def _to_batches(self, payloads: Sequence[bytes], max_bytes: int) -> list[bytearray]:
-        """Make record batches that the topic takes. Raises `MessageTooLarge`."""
-        now_ms = self.broker.clock.wall_ms()
-        builders = [BatchBuilder()] if payloads else []
-        for payload in payloads:
-            if builders[-1].count and builders[-1].size_with(now_ms, None, payload) > max_bytes:
-                builders.append(BatchBuilder())
-            builders[-1].append(now_ms, None, payload)
-            if builders[-1].size_in_bytes > max_bytes:
-                raise MessageTooLarge
-        return [bytearray(builder.build()) for builder in builders]
+            count = max(pieces[0].payload_count, 1)
+            log.append(messages[: pieces[0].end], count, partition.offsets().log_end_offset)
+            self._flush_later(partition, log)
 
     def log(self, partition: Partition) -> ByteLog:
         """Return a partition's messages, as far as the Kafka log is converted. Raises `KafkaError`, `OSError`."""
@@ -220,17 +276,17 @@ class JafkaTopics:
     def _catch_up(self, partition: Partition, log: ByteLog) -> None:
         """Convert a stretch of what came to the Kafka log from elsewhere, as far as consumers may see it.
 
-        The next question goes on. Where this turn of the loop has converted enough, nothing is.
+        The next question goes on. Where this turn of the loop is over, nothing is.
         """
-        most_left = self._left_bytes - STRETCH_BYTES
-        while self._left_bytes > max(most_left, 0):
+        left_bytes = STRETCH_BYTES
+        while left_bytes > 0:
             offsets = partition.offsets()
             position = max(log.next_kafka_offset, offsets.log_start_offset)
-            if position >= offsets.high_watermark:
+            if position >= offsets.high_watermark or self.broker.turns.is_over():
                 return
             stretch = read_values(partition, position)
             messages = build_set(stretch.values)
-            self._spend(stretch.size_bytes + len(messages))
+            left_bytes -= stretch.size_bytes + len(messages)
             if messages:
                 log.append(messages, len(stretch.values), stretch.next_offset)
                 log.flush()
@@ -239,25 +295,6 @@ class JafkaTopics:
                 raise stretch.problem
             if stretch.next_offset <= position:
                 return
-
-    def _spend(self, size_bytes: int) -> None:
-        """Count what was converted, until the loop's next turn."""
-        if self._left_bytes == AT_ONCE_BYTES:
-            self.broker.timers.call_at(self.broker.clock.monotonic(), self._refill)
-        self._left_bytes -= size_bytes
-
-    def _refill(self) -> None:
-        self._left_bytes = AT_ONCE_BYTES
-        waiting, self._waiting = self._waiting, {}
-        for resume in waiting:
-            resume()
-
-    def must_wait(self, resume: Callable[[], None]) -> bool:
-        """Say whether enough was converted in this turn; `resume` is called in the next one, then."""
-        if self._left_bytes > 0:
-            return False
-        self._waiting[resume] = None
-        return True
 
     # -- what happens by itself -----------------------------------------------------------------------------------
 

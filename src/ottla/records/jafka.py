@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 from ottla.errors import CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedForMessageFormat
 from ottla.records.batch import RecordBatch
@@ -27,37 +27,139 @@ CODEC_BITS: Final = 3
 _DEEPEST: Final = 8
 MESSAGE_COST_BYTES: Final = 256
 """What an inner message counts for besides its bytes: many empty ones deflate to nothing, and cost the most time."""
+MAX_PAYLOAD_BYTES: Final = (1 << 31) - 1
+STEP_MESSAGES: Final = 256
+STEP_BYTES: Final = 256 * 1024
+PIECE_BYTES: Final = 4 * 1024 * 1024
+"""How much of a set is written at a time."""
 
 
-class ProducedSet(NamedTuple):
-    """The good part of a produced set, as it was sent, and the payloads in it, inflated, in order."""
+class Piece(NamedTuple):
+    """Where a run of whole messages of a set ends, and how many payloads are in it."""
 
-    data: bytes
-    payloads: list[bytes]
+    end: int
+    payload_count: int
 
 
-def check_produced(data: bytes, max_payload_bytes: int, *, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> ProducedSet:
-    """Check every message of a set, inner ones too. A last entry that is cut is left out.
+@final
+class SetWalk:
+    """Goes through a produced set and checks every message, inner ones too, some at a time.
 
-    Raises `CorruptMessage` or `InvalidRecord` for anything damaged or unknown, for what inflates to more than the limit
-    (an inner message counts `MESSAGE_COST_BYTES` besides) and for a set of which nothing is whole, `MessageTooLarge`
-    for an outer payload above the limit.
+    A last entry that is cut is left out. Raises, when it is come to, `CorruptMessage` or `InvalidRecord` for anything
+    damaged or unknown, for what inflates to more than the limit (an inner message counts `MESSAGE_COST_BYTES` besides)
+    and for a set of which nothing is whole, `MessageTooLarge` for an outer payload above the limit.
     """
-    payloads: list[bytes] = []
-    end, _ = _take_messages(data, payloads, max_inflated_bytes, 0, max_payload_bytes)
-    if data and not end:
-        raise CorruptMessage("no message of the set is whole")
-    return ProducedSet(data[:end], payloads)
+
+    __slots__ = ("_count", "_left_bytes", "_levels", "_max_payload_bytes", "is_over", "pieces")
+
+    def __init__(
+        self, data: bytes | memoryview, max_payload_bytes: int, *, max_inflated_bytes: int = MAX_INFLATED_BYTES
+    ) -> None:
+        self._levels = [_Level(data)]  # the set, and within it those that are gone through now
+        self._max_payload_bytes = max_payload_bytes
+        self._left_bytes = max_inflated_bytes
+        self._count = 0  # payloads since the last piece
+        self.is_over = False
+        self.pieces: list[Piece] = []
+        """What was gone through of the set itself, of `PIECE_BYTES` each, or one message."""
+
+    @property
+    def end(self) -> int:
+        """Where the pieces end."""
+        return self.pieces[-1].end if self.pieces else 0
+
+    def take(self) -> list[bytes]:
+        """Return the payloads of the next messages, inflated, in order: of a step's worth."""
+        payloads: list[bytes] = []
+        level = self._levels[-1]
+        left_bytes = STEP_BYTES
+        for _ in range(STEP_MESSAGES):
+            entry_end = _entry_end(level.data, level.position)
+            if entry_end:
+                left_bytes -= entry_end - level.position
+                self._visit(level, entry_end, payloads)
+            else:
+                self._leave(level)
+            if self.is_over or left_bytes < 0:
+                break
+            level = self._levels[-1]
+        return payloads
+
+    def _visit(self, level: _Level, end: int, payloads: list[bytes]) -> None:
+        """Take one message: its payload, or in a later visit those in it."""
+        data, position = level.data, level.position
+        payload = bytes(data[position + ENTRY_BYTES : end])
+        is_outer = len(self._levels) == 1
+        if is_outer and len(payload) > self._max_payload_bytes:
+            raise MessageTooLarge(f"a payload may have {self._max_payload_bytes} bytes")
+        _, magic, attributes, crc = _ENTRY.unpack_from(data, position)
+        if magic != MAGIC:
+            raise CorruptMessage(f"a message of magic {magic}")
+        if zlib.crc32(payload) != crc:
+            raise CorruptMessage("a message fails its checksum")
+        level.position = end
+        if not is_outer:
+            self._left_bytes -= MESSAGE_COST_BYTES
+            if self._left_bytes < 0:
+                raise InvalidRecord("a compressed set has too many messages")
+        if attributes & CODEC_BITS:
+            self._enter(payload, attributes & CODEC_BITS)
+        else:
+            payloads.append(payload)
+            self._count += 1
+        self._end_large_piece()
+
+    def _enter(self, payload: bytes, codec: int) -> None:
+        if codec != GZIP or len(self._levels) > _DEEPEST:
+            raise CorruptMessage(f"a message of codec {codec} at depth {len(self._levels) - 1}")
+        inner = inflate(Codec.GZIP, memoryview(payload), self._left_bytes)
+        self._left_bytes -= len(inner)
+        self._levels.append(_Level(inner))
+
+    def _leave(self, level: _Level) -> None:
+        """No more messages are whole in the set that is gone through now."""
+        if len(self._levels) > 1:
+            if level.position != len(level.data):
+                raise CorruptMessage("a compressed set ends within a message")
+            self._levels.pop()
+            self._end_large_piece()
+            return
+        self.is_over = True
+        if level.position > self.end:
+            self._end_piece(level.position)
+        elif level.data and not level.position:
+            raise CorruptMessage("no message of the set is whole")
+
+    def _end_large_piece(self) -> None:
+        if len(self._levels) == 1 and self._levels[0].position - self.end >= PIECE_BYTES:
+            self._end_piece(self._levels[0].position)
+
+    def _end_piece(self, end: int) -> None:
+        self.pieces.append(Piece(end, self._count))
+        self._count = 0
 
 
-def payloads_of(entry: bytes) -> list[bytes]:
-    """Return the payload of one message, or those in it. Raises as `check_produced`."""
+@final
+class _Level:
+    """A set, and how far it was gone through."""
+
+    __slots__ = ("data", "position")
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self.data = data
+        self.position = 0
+
+
+def payloads_of(data: bytes, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> list[bytes]:
+    """Return the payloads of all whole messages of a set, or of one message. Raises as `SetWalk`."""
     payloads: list[bytes] = []
-    _take_messages(entry, payloads, MAX_INFLATED_BYTES, 0, len(entry))
+    walk = SetWalk(data, max_payload_bytes)
+    while not walk.is_over:
+        payloads += walk.take()
     return payloads
 
 
-def entry_size(front: bytes) -> int:
+def entry_size(front: bytes | memoryview) -> int:
     """Return how many bytes the message takes that begins with these four. Raises `CorruptMessage`."""
     (size,) = _SIZE.unpack_from(front)
     if size < FRONT_BYTES:
@@ -65,49 +167,12 @@ def entry_size(front: bytes) -> int:
     return SIZE_BYTES + int(size)
 
 
-def _entry_end(data: bytes, position: int) -> int:
+def _entry_end(data: bytes | memoryview, position: int) -> int:
     """Where the entry at `position` ends; 0 where the data ends first."""
     if position + SIZE_BYTES > len(data):
         return 0
     end = position + entry_size(data[position : position + SIZE_BYTES])
     return end if end <= len(data) else 0
-
-
-def _take_messages(
-    data: bytes, payloads: list[bytes], left_bytes: int, depth: int, max_payload_bytes: int
-) -> tuple[int, int]:
-    """Add the payloads of all whole messages of a set; returns where these end, and how much more may be inflated."""
-    position = 0
-    while (end := _entry_end(data, position)) > 0:
-        payload = data[position + ENTRY_BYTES : end]
-        if len(payload) > max_payload_bytes:
-            raise MessageTooLarge(f"a payload may have {max_payload_bytes} bytes")
-        _, magic, attributes, crc = _ENTRY.unpack_from(data, position)
-        if magic != MAGIC:
-            raise CorruptMessage(f"a message of magic {magic}")
-        if zlib.crc32(payload) != crc:
-            raise CorruptMessage("a message fails its checksum")
-        if not attributes & CODEC_BITS:
-            payloads.append(payload)
-        else:
-            left_bytes = _take_inner(payload, attributes & CODEC_BITS, payloads, left_bytes, depth)
-        if depth:
-            left_bytes -= MESSAGE_COST_BYTES
-            if left_bytes < 0:
-                raise InvalidRecord("a compressed set has too many messages")
-        position = end
-    return position, left_bytes
-
-
-def _take_inner(payload: bytes, codec: int, payloads: list[bytes], left_bytes: int, depth: int) -> int:
-    """Add the payloads in a compressed one; returns how much more may be inflated."""
-    if codec != GZIP or depth == _DEEPEST:
-        raise CorruptMessage(f"a message of codec {codec} at depth {depth}")
-    inner = inflate(Codec.GZIP, memoryview(payload), left_bytes)
-    end, left_bytes = _take_messages(inner, payloads, left_bytes - len(inner), depth + 1, len(inner))
-    if end != len(inner):
-        raise CorruptMessage("a compressed set ends within a message")
-    return left_bytes
 
 
 def build_set(payloads: Iterable[bytes]) -> bytes:

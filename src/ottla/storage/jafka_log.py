@@ -145,7 +145,7 @@ class JafkaLog(ABC):
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
 
-    def append(self, data: bytes, count: int, next_kafka_offset: int) -> None:
+    def append(self, data: bytes | memoryview, count: int, next_kafka_offset: int) -> None:
         """Append a set of `count` messages; flushed when there are enough of them. Raises `KafkaStorageError`."""
         if self.failure is not None:
             raise self.failure

@@ -25,6 +25,7 @@ from ottla.records.builder import BatchBuilder
 from ottla.records.reading import decode
 from ottla.testing.clock import ManualClock
 from ottla.testing.cluster import RunningBroker, running_broker
+from tests.turns import BusyClock
 
 SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,JAFKA://127.0.0.1:0,JAFKA_HTTP://127.0.0.1:0",
@@ -412,7 +413,7 @@ def test_questions_convert_a_stretch_at_a_time_and_wait_for_their_turn(run: Any)
         assert len(places) == 20 and places == sorted(places) and turns > 2
         client.close()
 
-    run(test, clock=ManualClock())
+    run(test, clock=BusyClock())
 
 
 def batched(data: bytes, size: int) -> list[bytes]:

@@ -8,10 +8,16 @@ request's body within its size means nothing.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeVar
+
+from ottla.broker.turns import Steps
+
+PARTS_A_STEP: Final = 64
+
+PartT = TypeVar("PartT")
 
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
@@ -50,7 +56,8 @@ class Produce:
     topic: str
     partition: int
     """-1: any."""
-    messages: bytes
+    messages: bytes | memoryview
+    """A view where it is large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ class _Reader:
 
     __slots__ = ("_data", "_position")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self._data = data
         self._position = 0
 
@@ -110,11 +117,11 @@ class _Reader:
     def text(self) -> str:
         size = self.number(_I16)
         try:
-            return self.take(size).decode()
+            return bytes(self.take(size)).decode()
         except UnicodeDecodeError:
             raise Malformed("a string is not UTF-8") from None
 
-    def take(self, size: int) -> bytes:
+    def take(self, size: int) -> bytes | memoryview:
         end = self._position + size
         if size < 0 or end > len(self._data):
             raise Malformed(f"{size} bytes are not there")
@@ -123,7 +130,7 @@ class _Reader:
         return piece
 
 
-def decode_request(frame: bytes) -> Request:
+def decode_request(frame: bytes | memoryview) -> Steps[Request]:
     """Decode what follows a request's size. Raises `Malformed`."""
     reader = _Reader(frame)
     kind = reader.number(_I16)
@@ -132,9 +139,9 @@ def decode_request(frame: bytes) -> Request:
     if kind == RequestType.FETCH:
         return _fetch(reader)
     if kind == RequestType.MULTIPRODUCE:
-        return MultiProduce([_produce(reader) for _ in range(reader.number(_I16))])
+        return MultiProduce((yield from _parts(reader, _produce)))
     if kind == RequestType.MULTIFETCH:
-        return MultiFetch([_fetch(reader) for _ in range(reader.number(_I16))])
+        return MultiFetch((yield from _parts(reader, _fetch)))
     if kind == RequestType.OFFSETS:
         return Offsets(reader.text(), reader.number(_I32), reader.number(_I64), reader.number(_I32))
     if kind == RequestType.CREATE:
@@ -144,6 +151,15 @@ def decode_request(frame: bytes) -> Request:
     if kind == RequestType.DELETE:
         return Delete(reader.text(), reader.text())
     raise Malformed(f"there is no request of type {kind}")
+
+
+def _parts(reader: _Reader, read: Callable[[_Reader], PartT]) -> Steps[list[PartT]]:
+    parts: list[PartT] = []
+    for _ in range(reader.number(_I16)):
+        parts.append(read(reader))
+        if len(parts) % PARTS_A_STEP == 0:
+            yield
+    return parts
 
 
 def _produce(reader: _Reader) -> Produce:

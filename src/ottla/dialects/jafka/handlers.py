@@ -7,10 +7,13 @@ directory. Here a topic that cannot be named so in Kafka is refused everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from ottla.broker.jafka_topics import JafkaTopics
+from ottla.broker.jafka_topics import ByteLog, JafkaTopics
 from ottla.broker.metadata.topic_names import check_not_internal, is_legal_topic_name
+from ottla.broker.partition import Partition
+from ottla.broker.turns import Steps
 from ottla.dialects.jafka.codec import (
     Create,
     Delete,
@@ -28,12 +31,11 @@ from ottla.dialects.jafka.codec import (
     encode_several,
 )
 from ottla.errors import InvalidTopicException, OffsetOutOfRange, UnknownTopicOrPartition
-from ottla.records.jafka import check_produced
-from ottla.records.rules import max_inflated_bytes
 
 ANY_PARTITION: Final = -1
 LATEST: Final = -1
 EARLIEST: Final = -2
+READ_BYTES: Final = 1024 * 1024
 REFUSED: Final = -1
 """The answer to a DELETE with a wrong password."""
 
@@ -56,17 +58,21 @@ class JafkaHandlers:
         self._random_below = random_below
         self._max_answer_bytes = max_answer_bytes
 
-    def handle(self, request: Request) -> bytes | None:
-        """Return the answer, None for none. Raises `KafkaError`, `Malformed`, `OSError` to end the connection."""
+    def handle(self, request: Request) -> Steps[bytes | None]:
+        """Do a request, whose answer comes last, None for none.
+
+        Raises `KafkaError`, `Malformed`, `OSError` to end the connection.
+        """
         if isinstance(request, Produce):
-            self.produce(request)
+            yield from self.produce(request)
         elif isinstance(request, Fetch):
-            return self._fetch(request, self._max_answer_bytes)
+            return (yield from self._fetch(request, self._max_answer_bytes))
         elif isinstance(request, MultiProduce):
             for produce in request.produces:
-                self.produce(produce)
+                yield from self.produce(produce)
+                yield
         elif isinstance(request, MultiFetch):
-            return self._multi_fetch(request.fetches)
+            return (yield from self._multi_fetch(request.fetches))
         elif isinstance(request, Offsets):
             return encode_offsets(self._offsets(request))
         elif isinstance(request, Create):
@@ -75,29 +81,32 @@ class JafkaHandlers:
             return encode_count(self._delete(request))
         return None
 
-    def produce(self, request: Produce) -> None:
+    def produce(self, request: Produce) -> Steps[None]:
         """Check a set and append all of it, or nothing. Raises `KafkaError`, `OSError`."""
         _check_name(request.topic)
         check_not_internal(request.topic)
-        most = self.topics.settings.max_message_bytes
-        produced = check_produced(request.messages, most, max_inflated_bytes=max_inflated_bytes(most))
+        yield from self.topics.produce(request.topic, partial(self._choose, request), request.messages)
+
+    def _choose(self, request: Produce) -> Partition:
+        """The partition that is meant; its topic is made where it is missing."""
         number = request.partition
         if number == ANY_PARTITION:
             self.topics.partition(request.topic, 0)  # so that there is a number of partitions
             topic = self.topics.broker.find_topic(request.topic)
             number = self._random_below(len(topic.partitions)) if topic is not None else 0
-        self.topics.produce(self.topics.partition(request.topic, number), produced)
+        return self.topics.partition(request.topic, number)
 
-    def _multi_fetch(self, requests: Sequence[Fetch]) -> bytes:
+    def _multi_fetch(self, requests: Sequence[Fetch]) -> Steps[bytes]:
         """What is found later has to do with the room that the others leave."""
         answers: list[bytes] = []
         left_bytes = self._max_answer_bytes
         for request in requests:
-            answers.append(self._fetch(request, left_bytes))
+            answers.append((yield from self._fetch(request, left_bytes)))
             left_bytes = max(0, left_bytes - len(answers[-1]))
+            yield
         return encode_several(answers)
 
-    def _fetch(self, request: Fetch, left_bytes: int) -> bytes:
+    def _fetch(self, request: Fetch, left_bytes: int) -> Steps[bytes]:
         if not is_legal_topic_name(request.topic):
             return encode_messages(ErrorCode.UNKNOWN, b"")
         topic = self.topics.broker.find_topic(request.topic)
@@ -107,7 +116,7 @@ class JafkaHandlers:
             log = self.topics.log(topic.partition(request.partition))
             if request.max_bytes < 0:
                 return encode_messages(ErrorCode.INVALID_FETCH_SIZE, b"")
-            messages = log.read(request.offset, min(request.max_bytes, left_bytes))
+            messages = yield from _read(log, request.offset, min(request.max_bytes, left_bytes))
         except UnknownTopicOrPartition:
             return encode_messages(ErrorCode.WRONG_PARTITION, b"")
         except OffsetOutOfRange:
@@ -142,3 +151,18 @@ class JafkaHandlers:
 def _check_name(topic: str) -> None:
     if not is_legal_topic_name(topic):
         raise InvalidTopicException(f"a topic cannot be named {topic!r}")
+
+
+def _read(log: ByteLog, position: int, max_bytes: int) -> Steps[bytes]:
+    """Read bytes, some at a time. Raises as `ByteLog.read`, though not for what goes while it is read."""
+    parts = [log.read(position, min(max_bytes, READ_BYTES))]
+    left_bytes = max_bytes - len(parts[0])
+    while left_bytes > 0 and len(parts[-1]) == READ_BYTES:
+        yield
+        position += len(parts[-1])
+        try:
+            parts.append(log.read(position, min(left_bytes, READ_BYTES)))
+        except OffsetOutOfRange:
+            break
+        left_bytes -= len(parts[-1])
+    return b"".join(parts)

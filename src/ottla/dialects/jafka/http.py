@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.broker.turns import Steps
 from ottla.dialects.jafka.codec import Malformed, Produce, RequestType
 from ottla.dialects.jafka.conversation import RECEIVE_BYTES, Conversation
 from ottla.dialects.jafka.handlers import JafkaHandlers
@@ -45,31 +46,33 @@ class JafkaHttpSession(Conversation):
         super().__init__(dialect.handlers, dialect.buffer, carrier, peer)
         self._dialect = dialect
 
-    def answer_next(self) -> bool:
+    def take_next(self) -> Steps[None] | None:
         head_end = self.pile.find(HEAD_END, 0, MAX_HEAD_BYTES)
         if head_end < 0:
             if len(self.pile) >= MAX_HEAD_BYTES:
                 raise Malformed("a head without an end")
-            return False
+            return None
         method, is_old, headers = _parse_head(bytes(self.pile[:head_end]))
         if method != "POST":
             self._say("405 Method Not Allowed", NOT_POST, stays=False)
             self.end()
-            return True
+            return None
         body_at = head_end + len(HEAD_END)
         body_end = body_at + _length(headers, self._dialect.max_body_bytes)
         if len(self.pile) < body_end:
-            return False
+            return None
         body = bytes(self.pile[body_at:body_end])
         del self.pile[:body_end]
-        self._do(headers, body)
+        return self._answer(headers, body, is_old=is_old)
+
+    def _answer(self, headers: dict[str, str], body: bytes, *, is_old: bool) -> Steps[None]:
+        yield from self._do(headers, body)
         wish = headers.get("connection", "close" if is_old else "keep-alive").lower()
         self._say("200 OK", b"OK", stays=wish != "close")
         if wish == "close":
             self.end()
-        return True
 
-    def _do(self, headers: dict[str, str], body: bytes) -> None:
+    def _do(self, headers: dict[str, str], body: bytes) -> Steps[None]:
         key = headers.get("key", headers.get("request_key", ""))
         if key not in RequestType.__members__:
             raise Malformed(f"{key!r} is no request")
@@ -77,7 +80,7 @@ class JafkaHttpSession(Conversation):
         if not partition.isdecimal() or len(partition) > MAX_DIGITS or int(partition) > MAX_PARTITION:
             raise Malformed(f"{partition!r} is no partition")
         if key == RequestType.PRODUCE.name:
-            self._dialect.handlers.produce(Produce(topic, int(partition), build_set([body])))
+            yield from self._dialect.handlers.produce(Produce(topic, int(partition), build_set([body])))
 
     def _say(self, status: str, body: bytes, *, stays: bool) -> None:
         connection = "keep-alive" if stays else "close"
@@ -85,7 +88,7 @@ class JafkaHttpSession(Conversation):
             f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Length: {len(body)}\r\n"
             f"Connection: {connection}\r\n\r\n"
         )
-        self.carrier.write(head.encode("ascii") + body)
+        self.say(head.encode("ascii") + body)
 
 
 def _parse_head(head: bytes) -> tuple[str, bool, dict[str, str]]:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.broker.turns import Steps
 from ottla.dialects.jafka.codec import Malformed, decode_request
 from ottla.dialects.jafka.conversation import RECEIVE_BYTES, Conversation
 from ottla.dialects.jafka.handlers import JafkaHandlers
 from ottla.dialects.session import Carrier, Peer
 
 SIZE_BYTES: Final = 4
+COPIED_BYTES: Final = 64 * 1024
+"""Requests of up to so many bytes are copied off the pile, and then faster to look at; larger ones take it over."""
 
 
 class JafkaDialect:
@@ -39,18 +42,24 @@ class JafkaSession(Conversation):
         super().__init__(dialect.handlers, dialect.buffer, carrier, peer)
         self._dialect = dialect
 
-    def answer_next(self) -> bool:
+    def take_next(self) -> Steps[None] | None:
         if len(self.pile) < SIZE_BYTES:
-            return False
+            return None
         size = int.from_bytes(self.pile[:SIZE_BYTES], "big", signed=True)
         if not 0 < size <= self._dialect.max_request_bytes:
             raise Malformed(f"a request of {size} bytes")
         end = SIZE_BYTES + size
         if len(self.pile) < end:
-            return False
-        frame = bytes(self.pile[SIZE_BYTES:end])
+            return None
+        if size > COPIED_BYTES:
+            frame, self.pile = self.pile, self.pile[end:]
+            return self._do(memoryview(frame)[SIZE_BYTES:end])
+        small = bytes(self.pile[SIZE_BYTES:end])
         del self.pile[:end]
-        answer = self._dialect.handlers.handle(decode_request(frame))
+        return self._do(small)
+
+    def _do(self, frame: bytes | memoryview) -> Steps[None]:
+        request = yield from decode_request(frame)
+        answer = yield from self._dialect.handlers.handle(request)
         if answer is not None:
-            self.carrier.write(answer)
-        return True
+            self.say(answer)
