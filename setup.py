@@ -51,6 +51,7 @@ COMPILED: Final = (
     "storage/segment_list.py",
     "storage/ticket.py",
     "storage/txn_index.py",
+    "storage/unsynced.py",
     "broker/broker.py",
     "broker/fetch_sessions.py",
     "broker/fetching.py",

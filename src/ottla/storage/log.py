@@ -47,6 +47,7 @@ from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStat
 from ottla.storage.segment import LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.segment_list import SegmentList
 from ottla.storage.ticket import LogTicket, SegmentSpan
+from ottla.storage.unsynced import Unsynced
 
 _log = logging.getLogger(__name__)
 
@@ -71,9 +72,6 @@ class PartitionLog:
     __slots__ = (
         "_flush_messages",
         "_flushing",
-        "_has_new_epoch",
-        "_has_new_names",
-        "_has_unsynced_epoch",
         "_host",
         "_max_offset",
         "_pending",
@@ -81,8 +79,6 @@ class PartitionLog:
         "_roll_after_ms",
         "_segment_bytes",
         "_segments",
-        "_unflushed",
-        "_unsynced_indexes",
         "active",
         "config",
         "cut_bytes",
@@ -101,7 +97,7 @@ class PartitionLog:
         "on_synced",
         "partition",
         "producers",
-        "unsynced_names",
+        "unsynced",
     )
 
     def __init__(
@@ -141,17 +137,12 @@ class PartitionLog:
         """Told by the thread of each flush, before anybody else, up to where all is on disk. May raise `OSError`."""
         self.is_moving = False
         """True while the log is being copied to another directory, so that nobody rewrites segments."""
-        self.unsynced_names: tuple[Sequence[str], Sequence[str]] | None = None
-        """Files and directories of a log that was just created, for its first flush to sync."""
+        self.unsynced = Unsynced()
+        """What the next flush has to sync besides the active segment."""
         self._host = host
         self._segments = SegmentList(segments)
         self._pending: deque[LogTicket] = deque()
-        self._unflushed: list[Segment] = []
         self._flushing: FlushWork | None = None
-        self._has_new_names = False
-        self._has_new_epoch = False
-        self._has_unsynced_epoch = False
-        self._unsynced_indexes: list[str] = []
         self._refused_at = NO_OFFSET
         self.active = segments[-1]
         self._segment_bytes = 0
@@ -398,15 +389,15 @@ class PartitionLog:
         A flush that is under way may be writing the same file on its thread.
         """
         if self._host.syncs_appends or self._flushing is not None:
-            self._has_new_epoch = True
+            self.unsynced.has_epoch = True
             self._host.schedule_flush(self)
             return
         try:
             self.epochs.store(durable=False)
-            self._has_unsynced_epoch = True
+            self.unsynced.note_written_epoch()
         except OSError as error:
             _log.warning("%s: the next flush tries to write the leader epochs again: %s", self.partition, error)
-            self._has_new_epoch = True
+            self.unsynced.has_epoch = True
 
     def _advance_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
@@ -468,8 +459,7 @@ class PartitionLog:
         except OSError as error:
             raise KafkaStorageError(f"{self.partition}: no new segment: {error.strerror}") from error
         self._segments.add(new)
-        self._unflushed.append(old)
-        self._has_new_names = True
+        self.unsynced.add_rolled(old)
         self.active = new
         self._note_roll_limits()
         if host.syncs_appends:
@@ -492,14 +482,15 @@ class PartitionLog:
             segment.file = SegmentFile(self._host.open_files, segment.path + LOG_SUFFIX)
             old.retire()
         self._take_directory(directory)
-        self._has_new_names = self._has_unsynced_epoch = True
+        self.unsynced.note_names()
+        self.unsynced.note_written_epoch()
 
     def rename_to(self, directory: str) -> None:
         """Take note that the log's directory was renamed."""
         for segment in self._segments.all:
             segment.take_directory(directory)
         self._take_directory(directory)
-        self._has_new_names = True
+        self.unsynced.note_names()
         self._host.schedule_flush(self)
 
     def _take_directory(self, directory: str) -> None:
@@ -507,13 +498,7 @@ class PartitionLog:
         self.names.give_up()
         self.names = DirectoryNames()
         self.epochs.path = directory + self.epochs.path[len(old) :]
-        self._unsynced_indexes = [directory + path[len(old) :] for path in self._unsynced_indexes]
-        if self.unsynced_names is not None:
-            files, directories = self.unsynced_names
-            self.unsynced_names = (
-                [directory + path[len(old) :] if path.startswith(f"{old}/") else path for path in files],
-                [directory if path == old else path for path in directories],
-            )
+        self.unsynced.move(old, directory)
 
     # ---- flushing
 
@@ -524,8 +509,7 @@ class PartitionLog:
 
     @property
     def has_unflushed(self) -> bool:
-        has_records = self.flushed_offset < self.log_end_offset or self._has_new_names
-        return has_records or self._has_new_epoch or self._has_unsynced_epoch or bool(self._unsynced_indexes)
+        return self.flushed_offset < self.log_end_offset or bool(self.unsynced)
 
     def flush_rolled(self) -> None:
         """Ask for a flush when segments were rolled since the last one.
@@ -533,7 +517,7 @@ class PartitionLog:
         Under `os` that is not done as they roll: some time later the kernel has written most of them by itself, and
         appends need not share the disk and the processor with a whole segment on its way out.
         """
-        if self._unflushed and self.failure is None:
+        if self.unsynced.rolled and self.failure is None:
             self._host.schedule_flush(self)
 
     def flush_when_due(self) -> None:
@@ -545,22 +529,10 @@ class PartitionLog:
 
     def begin_flush(self) -> FlushWork:
         """Lease what a flush has to sync: everything that was appended before this call."""
-        files = [segment.file for segment in self._unflushed]
+        files = [segment.file for segment in self.unsynced.rolled]
         files.append(self.active.file)
         work = self._flushing = FlushWork(self._host.filesystem, self.log_end_offset, files)
-        if self._has_new_names:
-            work.add_side_files([path for segment in self._unflushed for path in segment.take_side_paths()])
-            work.add_names((), [self.directory])
-            self._has_new_names = False
-        self._unflushed.clear()
-        if self.unsynced_names is not None:
-            work.add_names(*self.unsynced_names)
-            self.unsynced_names = None
-        if self._has_new_epoch or self._has_unsynced_epoch:
-            work.add_replacement(self.names, self.epochs.path, self.epochs.encode())
-            self._has_new_epoch = self._has_unsynced_epoch = False
-        work.add_side_files(self._unsynced_indexes)
-        self._unsynced_indexes = []
+        self.unsynced.hand_over(work, self.directory, self.names, self.epochs)
         if self.on_synced is not None:
             work.add_last(partial(self.on_synced, self.log_end_offset))
         return work
@@ -574,7 +546,7 @@ class PartitionLog:
             return
         end_offset = work.end_offset
         if work.lacks_replacement:  # after a crash the epochs are learnt from the batches that are checked again
-            self._has_new_epoch = True
+            self.unsynced.has_epoch = True
         else:
             self.flushed_offset = max(self.flushed_offset, end_offset)
         if not self._host.syncs_appends or self.failure is not None:
@@ -686,8 +658,7 @@ class PartitionLog:
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
         """Put compacted segments, or none, in the place of others. Neither may be the active one."""
         for segment in old:
-            if segment in self._unflushed:
-                self._unflushed.remove(segment)
+            self.unsynced.forget(segment)
         self._segments.replace(old, new)
 
     def truncate_to(self, offset: int) -> None:
@@ -713,8 +684,7 @@ class PartitionLog:
     def _drop_active(self) -> None:
         dropped = self._segments.drop_active()
         self.active = self._segments.active
-        if dropped in self._unflushed:
-            self._unflushed.remove(dropped)
+        self.unsynced.forget(dropped)
         for path in dropped.paths():
             self._host.filesystem.remove(path)
 
@@ -723,7 +693,7 @@ class PartitionLog:
     def prepare_close(self) -> None:
         """Write the indexes, as no append will follow, and ask for a last flush. Raises `OSError`."""
         self.active.become_inactive()
-        self._unsynced_indexes += self._take_unsynced_indexes()
+        self.unsynced.add_indexes(self._take_unsynced_indexes())
         if self.has_unflushed:
             self._host.schedule_flush(self)
 

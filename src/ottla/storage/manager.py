@@ -502,7 +502,7 @@ class LogManager:
             raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
         log = load_log(self._host, partition, path, config, point, self._expiration_ms)
         if is_new:
-            log.unsynced_names = ([f"{path}/{PARTITION_METADATA}"], [path, directory.path])
+            log.unsynced.add_made([f"{path}/{PARTITION_METADATA}"], [path, directory.path])
         self._logs[partition] = log
         return log
 
@@ -591,7 +591,7 @@ class LogManager:
         place.is_clean = True
         names = self.take_new_names(partition)
         if names is not None:
-            log.unsynced_names = names
+            log.unsynced.add_made(*names)
         self._logs[partition] = log
         return log
 

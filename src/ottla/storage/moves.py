@@ -267,9 +267,7 @@ class LogMoves:
             self._give_up(move, error)
             return
         move.log.move_to(move.future.path)
-        files, directories = move.log.unsynced_names or ((), ())
-        metadata = f"{move.future.path}/{PARTITION_METADATA}"
-        move.log.unsynced_names = ([*files, metadata], [*directories, move.destination.path])
+        move.log.unsynced.add_made([f"{move.future.path}/{PARTITION_METADATA}"], [move.destination.path])
         move.is_switched = True
         meta = move.destination.meta
         if self._on_moved is not None and meta is not None and meta.directory_id is not None:
@@ -313,8 +311,7 @@ class LogMoves:
             return
         log = move.log
         log.rename_to(path)
-        files, directories = log.unsynced_names or ((), ())
-        log.unsynced_names = (files, [*directories, move.destination.path])
+        log.unsynced.add_made((), [move.destination.path])
         self._end(move)
         self._trash.add([move.discarded_original], log.config.file_delete_delay_ms)
         self._logs.note_moved(move.partition, move.destination)

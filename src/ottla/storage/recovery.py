@@ -189,7 +189,7 @@ class _Loader:
         )
         log.cut_bytes = self._cut_bytes
         if is_begun_here:
-            log.unsynced_names = ((), self._name_directories())
+            log.unsynced.add_made((), self._name_directories())
         return log
 
     def _find_segments(self) -> None:
