@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -430,6 +430,23 @@ class Busy:
         return answers, turns
 
 
+Begin = Callable[..., Busy]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Makes such loops; their logs are closed at the end."""
+    made: list[Busy] = []
+
+    def make(disk: ManualOffload | None = None, *, partitions: int = 1) -> Busy:
+        made.append(Busy(tmp_path, disk, partitions=partitions))
+        return made[-1]
+
+    yield make
+    for busy in made:
+        busy.bench.controller.delete_topics([TopicReference(TOPIC)])
+
+
 def metadata_of(names: int) -> MetadataRequest:
     topics = [MetadataRequestTopic(name=f"n{number}") for number in range(names)]
     return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
@@ -441,8 +458,8 @@ def produce_to(partitions: int, *, acks: int = -1, records: bytes | None = None)
 
 
 @pytest.mark.parametrize("key", [ApiKey.API_VERSIONS, ApiKey.PRODUCE])
-def test_very_many_requests_of_one_read_are_answered_in_many_turns(tmp_path: Path, key: ApiKey) -> None:
-    busy = Busy(tmp_path)
+def test_very_many_requests_of_one_read_are_answered_in_many_turns(begin: Begin, key: ApiKey) -> None:
+    busy = begin()
     request = ApiVersionsRequest() if key == ApiKey.API_VERSIONS else produce(acks=1)
     version = 0 if key == ApiKey.API_VERSIONS else 9
     busy.one.send(b"".join(busy.one.frame(key, version, request) for _ in range(500)))
@@ -454,8 +471,8 @@ def test_very_many_requests_of_one_read_are_answered_in_many_turns(tmp_path: Pat
         assert base_offsets(answers) == list(range(500))
 
 
-def test_what_waits_for_its_turn_is_received_no_further_than_it_may_be_held(tmp_path: Path) -> None:
-    busy = Busy(tmp_path)
+def test_what_waits_for_its_turn_is_received_no_further_than_it_may_be_held(begin: Begin) -> None:
+    busy = begin()
     frame = busy.one.frame(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
     busy.one.send(frame * (HELD_BYTES // len(frame)) + frame * 100)
     assert not busy.one.carrier.is_reading
@@ -464,8 +481,8 @@ def test_what_waits_for_its_turn_is_received_no_further_than_it_may_be_held(tmp_
         busy.turn()
 
 
-def test_a_request_of_very_many_elements_is_answered_in_many_turns(tmp_path: Path) -> None:
-    busy = Busy(tmp_path)
+def test_a_request_of_very_many_elements_is_answered_in_many_turns(begin: Begin) -> None:
+    busy = begin()
     frames = [busy.one.frame(ApiKey.METADATA, 9, metadata_of(count)) for count in (5000, 1)]
     busy.one.send(b"".join(frames))
 
@@ -478,9 +495,9 @@ def test_a_request_of_very_many_elements_is_answered_in_many_turns(tmp_path: Pat
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_a_produce_for_many_partitions_is_appended_in_many_turns_and_in_order(tmp_path: Path, acks: int) -> None:
+def test_a_produce_for_many_partitions_is_appended_in_many_turns_and_in_order(begin: Begin, acks: int) -> None:
     disk = ManualOffload()
-    busy = Busy(tmp_path, disk, partitions=MANY)
+    busy = begin(disk, partitions=MANY)
     frames = [busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY, acks=acks)) for _ in range(2)]
     frames.append(busy.one.frame(ApiKey.PRODUCE, 9, produce(acks=acks)))
     busy.one.send(b"".join(frames))
@@ -501,16 +518,16 @@ def test_a_produce_for_many_partitions_is_appended_in_many_turns_and_in_order(tm
     assert base_offsets(answers[2:]) == [2]
 
 
-def test_a_produce_without_an_answer_that_fails_ends_the_connection(tmp_path: Path) -> None:
-    busy = Busy(tmp_path, partitions=2)
+def test_a_produce_without_an_answer_that_fails_ends_the_connection(begin: Begin) -> None:
+    busy = begin(partitions=2)
     busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY, acks=0), has_answer=False))
     for _ in range(1000):
         busy.turn()
     assert busy.one.carrier.is_closed and busy.bench.broker.partition(TOPIC, 1).offsets().log_end_offset == 1
 
 
-def test_more_elements_than_one_request_may_have_end_the_connection_after_earlier_answers(tmp_path: Path) -> None:
-    busy = Busy(tmp_path)
+def test_more_elements_than_one_request_may_have_end_the_connection_after_earlier_answers(begin: Begin) -> None:
+    busy = begin()
     many = MOST_ELEMENTS // 2 + 1
     frame = struct.pack(">hhih", ApiKey.LIST_OFFSETS, 1, 9, -1) + struct.pack(">i", -1)
     body = struct.pack(">ih", 1, 0) + struct.pack(">i", 2 * many) + bytes(12 * 2 * many)
@@ -521,8 +538,8 @@ def test_more_elements_than_one_request_may_have_end_the_connection_after_earlie
     assert len(busy.one.answers()) == 1 and busy.one.carrier.is_closed
 
 
-def test_a_server_that_stops_finishes_a_long_request(tmp_path: Path) -> None:
-    busy = Busy(tmp_path)
+def test_a_server_that_stops_finishes_a_long_request(begin: Begin) -> None:
+    busy = begin()
     busy.one.send(busy.one.frame(ApiKey.METADATA, 9, metadata_of(5000)))
     busy.one.session.finish()
     assert not busy.one.carrier.is_closed
@@ -532,8 +549,8 @@ def test_a_server_that_stops_finishes_a_long_request(tmp_path: Path) -> None:
     assert len(answers) == 1 and busy.one.carrier.is_closed
 
 
-def test_what_a_lost_connection_had_asked_for_is_done_to_its_end(tmp_path: Path) -> None:
-    busy = Busy(tmp_path, partitions=2)
+def test_what_a_lost_connection_had_asked_for_is_done_to_its_end(begin: Begin) -> None:
+    busy = begin(partitions=2)
     busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY)))
     busy.one.session.lost()
     assert busy.bench.broker.partition(TOPIC, 1).offsets().log_end_offset == 0
@@ -555,10 +572,8 @@ def fetch_from(partitions: int, *, max_wait_ms: int, topic: str = TOPIC) -> Fetc
 
 
 @pytest.mark.parametrize("ends_by", ["append", "time", "stop"])
-def test_a_fetch_of_many_partitions_is_read_in_many_turns_before_and_after_its_wait(
-    tmp_path: Path, ends_by: str
-) -> None:
-    busy = Busy(tmp_path, partitions=MANY)
+def test_a_fetch_of_many_partitions_is_read_in_many_turns_before_and_after_its_wait(begin: Begin, ends_by: str) -> None:
+    busy = begin(partitions=MANY)
     busy.one.send(busy.one.frame(ApiKey.FETCH, 12, fetch_from(MANY, max_wait_ms=500)))
     for _ in range(100):
         busy.turn()
@@ -581,9 +596,9 @@ def test_a_fetch_of_many_partitions_is_read_in_many_turns_before_and_after_its_w
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux which files are open")
-def test_what_was_read_for_a_lost_connection_is_given_back(tmp_path: Path) -> None:
+def test_what_was_read_for_a_lost_connection_is_given_back(begin: Begin, tmp_path: Path) -> None:
     """A file that is leased stays open, even if its topic is deleted."""
-    busy = Busy(tmp_path, partitions=MANY)
+    busy = begin(partitions=MANY)
     busy.other.send(busy.other.frame(ApiKey.PRODUCE, 9, produce(bytes(500_000), acks=1)))
     busy.one.send(busy.one.frame(ApiKey.FETCH, 12, fetch_from(MANY, max_wait_ms=0)))
     busy.one.session.lost()

@@ -179,8 +179,8 @@ class KafkaSession:
         reader.hold()
         if self._is_over:
             reader.close()
-        elif reader.pending_bytes > HELD_BYTES:
-            self._carrier.pause_reading()
+        elif self._is_waiting or self._work is not None or reader.pending_bytes > HELD_BYTES:
+            self._carrier.pause_reading()  # also lest the peer's end be read before what it had sent until then is done
 
     def _take_turn(self) -> None:
         self._is_waiting = False

@@ -6,28 +6,36 @@ Fetch gives what consumers may see, and its answer has no offsets: ask for Offse
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from ottla.broker.broker import Broker
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
 from ottla.broker.metadata.topic_names import check_not_internal
+from ottla.broker.turns import Steps
 from ottla.broker.value_fetch import ValueFetch
 from ottla.dialects.lite.codec import CreateTopic, Fetch, Produce, Request, encode_values
 from ottla.engine import Ticket
-from ottla.errors import KafkaError, MessageTooLarge
+from ottla.errors import KafkaError, MessageTooLarge, UnknownServerError
 from ottla.model import TopicPartition
 from ottla.records.builder import BatchBuilder
+
+VALUES_A_STEP: Final = 256
+
+_log = logging.getLogger(__name__)
 
 Reply = Callable[[bytes | KafkaError], None]
 
 
 def handle(request: Request, broker: Broker, reply: Reply) -> ValueFetch | None:
-    """Do what is asked. Raises `KafkaError`, or replies with an error. A fetch may still go on when this returns."""
+    """Do what is asked. Raises `KafkaError`, or replies with an error. It may still go on when this returns."""
     if isinstance(request, Fetch):
         return _fetch(request, broker, reply)
     if isinstance(request, Produce):
-        _produce(request, broker, reply)
+        broker.turns.run(_append(request, broker), partial(_when_appended, request, reply), partial(_refuse, reply))
     elif isinstance(request, CreateTopic):
         _create(request, broker, reply)
     else:
@@ -49,17 +57,28 @@ def _fetch(request: Fetch, broker: Broker, reply: Reply) -> ValueFetch:
     )
 
 
-def _produce(request: Produce, broker: Broker, reply: Reply) -> None:
+def _append(request: Produce, broker: Broker) -> Steps[Ticket]:
     """Append all values as one batch: they get offsets in a row, or none of them any."""
     check_not_internal(request.topic)
     partition = broker.partition(request.topic, request.partition)
     batch, now_ms = BatchBuilder(), broker.clock.wall_ms()
-    for value in request.values:
+    for number, value in enumerate(request.values, 1):
         batch.append(now_ms, None, value)
         if batch.size_in_bytes > partition.config.max_message_bytes:
             raise MessageTooLarge("more than one batch of the topic may have")
-    ticket = broker.append(partition, memoryview(bytearray(batch.build())))
+        if number % VALUES_A_STEP == 0:
+            yield
+    return broker.append(partition, memoryview(bytearray(batch.build())))
+
+
+def _when_appended(request: Produce, reply: Reply, ticket: Ticket) -> None:
     _when_durable(ticket, struct.pack(">IQ", len(request.values), ticket.base_offset), reply)
+
+
+def _refuse(reply: Reply, error: Exception) -> None:
+    if not isinstance(error, KafkaError):
+        _log.error("a request met a fault", exc_info=error)
+    reply(error if isinstance(error, KafkaError) else UnknownServerError())
 
 
 def _create(request: CreateTopic, broker: Broker, reply: Reply) -> None:

@@ -57,12 +57,18 @@ class LiteSession:
         self.resume()
 
     def resume(self) -> None:
-        """Feed the reader what it needs, as long as there is that much, and nothing else is due."""
-        self._is_feeding = True
+        """Feed the reader what it needs, as long as there is that much, it is our turn, and nothing else is due."""
+        turns = self._dialect.broker.turns
+        is_first = self._is_feeding = True
         while not (self._is_busy or self._is_over or self._carrier.is_congested):
             if len(self._received) < self._needed:
                 self._carrier.resume_reading()
                 break
+            if not is_first and turns.is_over():
+                turns.wait(self.resume)
+                self._carrier.pause_reading()  # lest the peer's end be read before what it had sent until then is done
+                break
+            is_first = False
             piece = bytes(self._received[: self._needed])
             del self._received[: self._needed]
             self._feed(piece)

@@ -331,7 +331,8 @@ def _refused(index: int, error: KafkaError, refusing: Partition | None) -> Parti
     """
     row = PartitionProduceResponse(index=index, error_code=error_code(error), base_offset=NO_OFFSET)
     if refusing is not None and not isinstance(error, WITHOUT_LOG_START):
-        row.log_start_offset = refusing.offsets().log_start_offset
+        with suppress(KafkaStorageError):  # nor can its log be opened
+            row.log_start_offset = refusing.offsets().log_start_offset
     if isinstance(error, RecordValidationFailed):
         row.error_message = str(error)
         row.record_errors = [
