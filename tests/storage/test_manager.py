@@ -605,3 +605,56 @@ def test_a_new_log_takes_nothing_where_the_record_of_its_topic_was_lost(tmp_path
 
     with pytest.raises(KafkaStorageError, match="metadata"):
         manager.begin_append(TP, make_batch(), leader_epoch=0)
+
+
+def test_log_that_was_emptied_does_not_keep_others_from_a_clean_stop(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    for _ in range(3):
+        manager.begin_append(TP, make_batch(3), leader_epoch=0)
+    manager.close()
+    (tmp_path / f"{TP}" / f"{0:020d}.log").write_bytes(b"")
+
+    manager = start_manager(tmp_path)
+    assert manager.begin_append(TP, make_batch(1), leader_epoch=0).base_offset == 0
+    manager.close()
+
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_log_that_cannot_be_opened_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_clean: bool
+) -> None:
+    """Whoever asks for it hears it each time, and clients ask again and again."""
+    manager = with_partition(tmp_path)
+    manager.begin_append(TP, make_batch(3), leader_epoch=0)
+    manager.close()
+    path = tmp_path / f"{TP}" / f"{0:020d}.log"
+    path.unlink()
+    path.mkdir()
+    if not is_clean:
+        (tmp_path / ".kafka_cleanshutdown").unlink()
+
+    manager = start_manager(tmp_path)
+    for _ in range(3):
+        with pytest.raises(KafkaStorageError, match="Is a directory"):
+            manager.read(TP, 0, EVERYTHING)
+
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [line.startswith(f"{TP} in {tmp_path}/{TP} cannot be opened: ") for line in told] == [True]
+    manager.close()
+
+
+def test_log_whose_newest_segment_is_damaged_names_the_file_and_the_place(tmp_path: Path) -> None:
+    manager = with_partition(tmp_path)
+    for _ in range(3):
+        manager.begin_append(TP, make_batch(3), leader_epoch=0)
+    manager.close()
+    path = tmp_path / f"{TP}" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    position = 2 * len(data) // 3
+    data[position + 8 : position + 12] = bytes(4)
+    path.write_bytes(data)
+
+    with pytest.raises(KafkaStorageError, match=f"{path}: no batch begins at position {position}: "):
+        start_manager(tmp_path).offsets(TP)

@@ -143,6 +143,22 @@ def test_missing_and_damaged_indexes_are_made_anew(tmp_path: Path) -> None:
     assert FILES.read(segment.time_index.path) == times
 
 
+def test_indexes_of_a_file_that_was_emptied_are_made_anew(tmp_path: Path) -> None:
+    """Or the first append, and the stop, would be refused for going back."""
+    segment = segment_at(tmp_path)
+    append_batches(segment, 200)
+    segment.become_inactive()
+
+    again = segment_at(tmp_path)
+    FILES.write(again.file.path, b"")
+    again.attach(0)
+    append_batches(again, 1)
+    again.become_inactive()
+
+    assert again.offset_index.last_offset == 0
+    assert again.time_index.last_entry.offset == 0
+
+
 def test_truncation_ends_before_the_batch_that_holds_the_offset(tmp_path: Path) -> None:
     segment = segment_at(tmp_path, config=LogConfig(index_interval_bytes=0))
     append_batches(segment, 10)

@@ -294,6 +294,7 @@ class LogManager:
         recovered = run_recoveries(jobs, self._recovery_threads)
         for partition, place in unchecked:
             log = recovered.logs.get(partition)
+            place.is_told_of = log is None
             if log is not None:
                 log.share_files(self._host.open_files)
                 place.is_clean = True
@@ -587,7 +588,13 @@ class LogManager:
     def _open_log(self, partition: TopicPartition, place: Place) -> PartitionLog:
         if place.is_new:
             self.undecided_metadata()  # where that fails, nothing is made
-        log = self._load(partition, place, self._host.open_files)
+        try:
+            log = self._load(partition, place, self._host.open_files)
+        except KafkaStorageError as error:
+            if not place.is_told_of:  # clients try again and again
+                place.is_told_of = True
+                _log.error("%s", error)
+            raise
         place.is_clean = True
         names = self.take_new_names(partition)
         if names is not None:

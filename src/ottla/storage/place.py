@@ -23,6 +23,7 @@ class Place:
         "is_from_jafka",
         "is_looked_at",
         "is_new",
+        "is_told_of",
         "log_start_offset",
         "recovery_point",
         "topic_id",
@@ -36,6 +37,8 @@ class Place:
         self.is_new = False
         self.is_from_jafka = False
         """True where Jafka's own server left the log, and no topic was made of it yet."""
+        self.is_told_of = False
+        """True once the log could not be opened, and that was said."""
         self.is_looked_at = False
         self.has_old_segments = False
         """True when there was more than one segment at the start. Known once `is_looked_at`."""

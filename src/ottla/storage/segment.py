@@ -329,6 +329,8 @@ class Segment:
         """
         first = next(self.batches_from(0), None)
         if first is None:
+            if len(self.offset_index) or len(self.time_index):
+                raise CorruptIndex(f"{self.offset_index.path} is of another log")
             return
         indexed = self.offset_index.lookup(self.offset_index.last_offset)
         if not len(self.offset_index) and self.size_bytes > max(first.size_bytes, 2 * self._index_interval_bytes):
