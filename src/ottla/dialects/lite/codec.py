@@ -27,7 +27,7 @@ from ottla.errors import InvalidRequest, KafkaError, MessageTooLarge, Unsupporte
 CODES: Final = {2: 2, 3: 3, 10: 10, 17: 42, 18: 10, 35: 35, 37: 42, 42: 42, 56: 56}
 """Kafka's error codes and what is told here: 2 corrupt, 3 unknown topic or partition, 10 too large, 35 unknown request
 type, 42 malformed, 56 storage. All others become 65535."""
-CHUNK_BYTES: Final = 64 * 1024
+CHUNK_BYTES: Final = 16 * 1024
 SIZE: Final = struct.Struct(">I")
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.broker.groups.consumer_description import AssignedTopic, DescribedConsumerGroup, DescribedMember
-from ottla.dialects.kafka.answers import RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
 from ottla.dialects.kafka.authorized_operations import GROUP_OPERATIONS
 from ottla.errors import InvalidGroupId, KafkaError
 from ottla.protocol.messages.consumer_group_describe import (
@@ -25,8 +26,8 @@ CLASSIC: Final = 0
 CONSUMER: Final = 1
 
 
-def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
-    rows = [_row(group_id, context) for group_id in request.group_ids]
+def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Steps[ConsumerGroupDescribeResponse]:
+    rows = yield from rows_in_steps(request.group_ids, lambda group_id: _row(group_id, context))
     if request.include_authorized_operations:
         for row in rows:
             if not row.error_code:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, LaterAnswer, RequestContext, Settled
 from ottla.errors import KafkaError
 from ottla.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def handle(request: DeleteGroupsRequest, context: RequestContext) -> LaterAnswer:
+def handle(request: DeleteGroupsRequest, context: RequestContext) -> Steps[Settled]:
     later = LaterAnswer()
     waiting = dict.fromkeys(request.groups_names)
     results: list[DeletableGroupResult] = []
@@ -21,8 +22,10 @@ def handle(request: DeleteGroupsRequest, context: RequestContext) -> LaterAnswer
 
     if not waiting:
         later.complete(DeleteGroupsResponse())
-    for group_id in waiting:
+    for number, group_id in enumerate(waiting, 1):
         context.broker.groups.delete_group(group_id, partial(take, group_id))
+        if number % ROWS_A_STEP == 0:
+            yield
     return later
 
 

@@ -6,7 +6,10 @@ broker has the records.
 
 from __future__ import annotations
 
-from ottla.dialects.kafka.answers import RequestContext
+from functools import partial
+
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import KafkaError
 from ottla.model import NO_OFFSET
@@ -19,17 +22,17 @@ from ottla.protocol.messages.delete_records import (
 )
 
 
-def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+def handle(request: DeleteRecordsRequest, context: RequestContext) -> Steps[DeleteRecordsResponse]:
     asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             asked.setdefault(topic.name, {})[partition.partition_index] = partition
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(name=name, partitions=[_row(context, name, one) for one in partitions.values()])
-            for name, partitions in asked.items()
-        ]
-    )
+    topics = []
+    for name, partitions in asked.items():
+        rows = yield from rows_in_steps(partitions.values(), partial(_row, context, name))
+        topics.append(DeleteRecordsTopicResult(name=name, partitions=rows))
+        yield
+    return DeleteRecordsResponse(topics=topics)
 
 
 def _row(context: RequestContext, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:

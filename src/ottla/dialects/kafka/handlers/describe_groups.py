@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.broker.groups.classic import ClassicGroup, ClassicState
-from ottla.dialects.kafka.answers import RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
 from ottla.dialects.kafka.authorized_operations import GROUP_OPERATIONS
 from ottla.errors import GroupIdNotFound, KafkaError
 from ottla.protocol.messages.describe_groups import (
@@ -21,8 +22,8 @@ from ottla.protocol.messages.describe_groups import (
 NOT_FOUND_FROM_VERSION: Final = 6
 
 
-def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    rows = [_row(group_id, context) for group_id in request.groups]
+def handle(request: DescribeGroupsRequest, context: RequestContext) -> Steps[DescribeGroupsResponse]:
+    rows = yield from rows_in_steps(request.groups, lambda group_id: _row(group_id, context))
     if request.include_authorized_operations:
         for row in rows:
             if not row.error_code:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ottla.broker.metadata.topic_names import check_topic_name
-from ottla.dialects.kafka.answers import RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
 from ottla.dialects.kafka.errors import error_code
 from ottla.engine import ActiveProducer
 from ottla.errors import KafkaError, UnknownTopicOrPartition
@@ -17,11 +20,15 @@ from ottla.protocol.messages.describe_producers import (
 )
 
 
-def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
-    return DescribeProducersResponse(topics=[_topic(asked, context) for asked in request.topics])
+def handle(request: DescribeProducersRequest, context: RequestContext) -> Steps[DescribeProducersResponse]:
+    topics = []
+    for asked in request.topics:
+        topics.append((yield from _topic(asked, context)))
+        yield
+    return DescribeProducersResponse(topics=topics)
 
 
-def _topic(asked: TopicRequest, context: RequestContext) -> TopicResponse:
+def _topic(asked: TopicRequest, context: RequestContext) -> Steps[TopicResponse]:
     """A topic that is not there has a message, a partition that is not there has none."""
     broker = context.broker
     try:
@@ -29,16 +36,18 @@ def _topic(asked: TopicRequest, context: RequestContext) -> TopicResponse:
         if broker.find_topic(asked.name) is None:
             raise UnknownTopicOrPartition(f"There is no topic '{asked.name}'.")
     except KafkaError as error:
-        rows = [
-            PartitionResponse(partition_index=number, error_code=error.code, error_message=error.message)
-            for number in asked.partition_indexes
-        ]
+        row = partial(_refused, error)
     else:
-        rows = [_partition(asked.name, number, context) for number in asked.partition_indexes]
+        row = partial(_partition, asked.name, context)
+    rows = yield from rows_in_steps(asked.partition_indexes, row)
     return TopicResponse(name=asked.name, partitions=rows)
 
 
-def _partition(topic: str, number: int, context: RequestContext) -> PartitionResponse:
+def _refused(error: KafkaError, number: int) -> PartitionResponse:
+    return PartitionResponse(partition_index=number, error_code=error.code, error_message=error.message)
+
+
+def _partition(topic: str, context: RequestContext, number: int) -> PartitionResponse:
     row = PartitionResponse(partition_index=number)
     broker = context.broker
     try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ottla.dialects.kafka.answers import RequestContext
+from functools import partial
+
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import KafkaError
 from ottla.protocol.messages.offset_for_leader_epoch import (
@@ -14,15 +17,13 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
 )
 
 
-def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_row(context, topic.topic, asked) for asked in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Steps[OffsetForLeaderEpochResponse]:
+    topics = []
+    for topic in request.topics:
+        rows = yield from rows_in_steps(topic.partitions, partial(_row, context, topic.topic))
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
+        yield
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _row(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
