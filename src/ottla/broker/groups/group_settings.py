@@ -7,9 +7,9 @@ from typing import Final
 
 from ottla.broker.groups.assignors import ASSIGNORS
 from ottla.broker.metadata.image import MetadataView
-from ottla.config.resource_type import ResourceType
 from ottla.config.current_config import CurrentConfig
 from ottla.config.group_settings import within_bounds
+from ottla.config.resource_type import ResourceType
 
 GROUP_VERSION: Final = "group.version"
 """The feature whose level 1 brings the new protocol."""
