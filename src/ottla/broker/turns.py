@@ -13,7 +13,7 @@ What was begun is brought to its end, also when whoever asked for it is gone: a 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from ottla.clock import Clock, Timers
 
@@ -23,6 +23,15 @@ TURN_SECONDS: Final = 0.01
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 """Work whose result is T. At each yield what it has done so far is whole, and others may do theirs."""
+
+
+def at_once(steps: Steps[T]) -> T:
+    """Do all steps in this turn, where it is known that there are few."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(T, end.value)
 
 
 class Turns:

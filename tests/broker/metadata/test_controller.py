@@ -27,7 +27,7 @@ from ottla.broker.metadata.state import MetadataState
 from ottla.broker.metadata.update_features import FeatureUpdate, decide_update_features
 from ottla.config.resource_type import ResourceType
 from ottla.engine import Shard, StateRecord
-from ottla.errors import KafkaError, KafkaStorageError
+from ottla.errors import KafkaError, KafkaStorageError, PolicyViolation
 from ottla.model import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicId
 from tests.broker.metadata.harness import (
     DIRECTORY_ID,
@@ -42,6 +42,7 @@ from tests.broker.metadata.harness import (
     start,
     topic_id,
 )
+from tests.turns import finish
 
 PRODUCER_IDS_TYPE, FEATURE_TYPE, REGISTER_TYPE = 15, 12, 0
 
@@ -367,3 +368,94 @@ def test_the_metadata_topic_is_never_a_topic() -> None:
     controller.auto_create_topics([METADATA_TOPIC])
     assert controller.view.topic(METADATA_TOPIC) is None
     assert controller.view.topic_by_id(TopicId(bytes(15) + b"\x01")) is None
+
+
+def fails_after(store: MemoryStore, batches: int) -> None:
+    """Have the disk be full once so many more batches were appended."""
+    append, wanted = store.append, len(store.batches) + batches
+
+    def counting(shard: Shard, records: Sequence[StateRecord], epoch: int) -> MemoryTicket:
+        if len(store.batches) >= wanted:
+            raise KafkaStorageError("full")
+        return append(shard, records, epoch)
+
+    store.append = counting  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_very_many_topics_are_created_in_steps_as_they_are_at_once(validate_only: bool) -> None:
+    topics = [NewTopic(f"t{number}", number % 7, 1) for number in range(300)]
+    topics += [NewTopic("twice", 1, 1), NewTopic("bad name", 1, 1), NewTopic("twice", 1, 1)]
+    topics += [NewTopic("a.b", 1, 1), NewTopic("a_b", 1, 1), NewTopic("there", 1, 1)]
+    answers = []
+    controllers = [start(), start()]
+    for controller, in_steps in zip(controllers, [False, True], strict=True):
+        controller.create_topics([NewTopic("there", 1, 1)])
+        if in_steps:
+            committed, yields = finish(controller.create_topics_in_steps(topics, validate_only=validate_only))
+            assert yields > 300 * 3 / 64
+        else:
+            committed = controller.create_topics(topics, validate_only=validate_only)
+        answers.append([(name, str(outcome)) for name, outcome in committed.answer.items()])
+        assert (committed.ticket is None) == validate_only
+    assert answers[0] == answers[1]
+    assert snapshot_of(controllers[0]) == snapshot_of(controllers[1])
+
+
+def test_a_few_topics_are_created_by_one_batch() -> None:
+    store = MemoryStore(format_records())
+    controller = start(store)
+    before = len(store.batches)
+    _, yields = finish(controller.create_topics_in_steps([NewTopic(f"t{number}", 5, 1) for number in range(10)]))
+    assert yields == 0 and len(store.batches) == before + 1
+
+
+def test_a_request_for_too_many_partitions_creates_none() -> None:
+    controller = start()
+    with pytest.raises(PolicyViolation):
+        finish(controller.create_topics_in_steps([NewTopic(f"t{number}", 101, 1) for number in range(100)]))
+    assert not list(controller.view.topics())
+
+
+def test_what_keeps_later_topics_from_being_created_is_told_of_them() -> None:
+    store = MemoryStore(format_records())
+    controller = start(store)
+    fails_after(store, 2)
+    topics = [NewTopic(f"t{number}", 63, 1) for number in range(4)]
+    committed, _ = finish(controller.create_topics_in_steps(topics))
+    outcomes = list(committed.answer.values())
+    assert [isinstance(outcome, CreatedTopic) for outcome in outcomes] == [True, True, False, False]
+    assert isinstance(outcomes[3], KafkaStorageError) and committed.ticket is store.tickets[-1]
+    with pytest.raises(KafkaStorageError):
+        finish(controller.create_topics_in_steps(topics[2:]))
+
+
+def test_very_many_topics_are_deleted_in_steps_as_they_are_at_once() -> None:
+    answers = []
+    controllers = [start(), start()]
+    for controller, in_steps in zip(controllers, [False, True], strict=True):
+        controller.create_topics([NewTopic(f"t{number}", 1, 1) for number in range(100)])
+        (last,) = [topic for topic in controller.view.topics() if topic.name == "t99"]
+        asked = [TopicReference(f"t{number}") for number in range(10, 120)]
+        asked += [TopicReference(), TopicReference("t10"), TopicReference(None, last.topic_id)]
+        if in_steps:
+            committed, yields = finish(controller.delete_topics_in_steps(asked))
+            assert yields > 100 / 8
+        else:
+            committed = controller.delete_topics(asked)
+        answers.append([(row.name, str(row.error)) for row in committed.answer])
+    assert answers[0] == answers[1]
+    assert snapshot_of(controllers[0]) == snapshot_of(controllers[1])
+    assert {topic.name for topic in controllers[0].view.topics()} == {f"t{n}" for n in [*range(11), 99]}
+
+
+def test_what_keeps_later_topics_from_being_deleted_is_told_of_them() -> None:
+    store = MemoryStore(format_records())
+    controller = start(store)
+    controller.create_topics([NewTopic(f"t{number}", 1, 1) for number in range(20)])
+    fails_after(store, 1)
+    asked = [TopicReference(f"t{number}") for number in range(20)]
+    committed, _ = finish(controller.delete_topics_in_steps(asked))
+    assert [row.error is None for row in committed.answer] == [True] * 8 + [False] * 12
+    with pytest.raises(KafkaStorageError):
+        finish(controller.delete_topics_in_steps(asked))

@@ -39,7 +39,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_a_creation_is_answered_when_it_is_durable(bench: Bench) -> None:
-    answer = create_topics.handle(creation("t"), bench.context(7))
+    answer = bench.begin(create_topics.handle(creation("t"), bench.context(7)))
     assert isinstance(answer, LaterAnswer)
     assert bench.broker.find_topic("t") is not None, "it is there at once"
     assert answer.response is None
@@ -48,7 +48,7 @@ def test_a_creation_is_answered_when_it_is_durable(bench: Bench) -> None:
 
 
 def test_a_creation_that_cannot_be_written_is_a_storage_error_in_every_row(bench: Bench) -> None:
-    answer = create_topics.handle(creation("t", "u"), bench.context(7))
+    answer = bench.begin(create_topics.handle(creation("t", "u"), bench.context(7)))
     assert isinstance(answer, LaterAnswer)
     bench.store.tickets[-1].settle(KafkaStorageError("the disk is gone"))
     response: Any = answer.response

@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from ottla.broker.metadata.auto_create import topic_to_create
 from ottla.broker.metadata.control import kraft_version_level, quorum_voter
 from ottla.broker.metadata.create_topics import (
+    CreatedTopic,
     CreateTopicsAnswer,
     NewTopic,
     TopicPlacement,
+    check_total,
     decide_create_topics,
+    name_errors,
+    partitions_of,
 )
 from ottla.broker.metadata.decision import Committed, Decision
 from ottla.broker.metadata.features import KRAFT_VERSION
@@ -44,6 +48,7 @@ from ottla.broker.metadata.registration import (
 from ottla.broker.metadata.snapshot_timer import SnapshotTimer
 from ottla.broker.metadata.state import MetadataState
 from ottla.broker.read_only import refuse_change
+from ottla.broker.turns import Steps, at_once
 from ottla.clock import Clock, Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
@@ -62,6 +67,12 @@ if TYPE_CHECKING:
     from ottla.config.describe import ConfigEntry
 
 _log = logging.getLogger(__name__)
+
+PARTITIONS_AT_ONCE: Final = 64
+"""How many partitions, counting one for each topic besides, a batch of a very large CreateTopics has."""
+TOPICS_A_STEP: Final = 256
+TOPICS_AT_ONCE: Final = 8
+"""How many topics a batch of a very large DeleteTopics names."""
 
 METADATA_SHARD: Final = Shard(METADATA_TOPIC, 0)
 
@@ -220,27 +231,81 @@ class MetadataController:
         """Create topics. Raises `PolicyViolation` for a request that is too large as a whole."""
         return self.commit(self._decide_new_topics(topics), validate_only=validate_only, takes_room=True)
 
-    def _decide_new_topics(self, topics: Sequence[NewTopic]) -> Decision[CreateTopicsAnswer]:
+    def create_topics_in_steps(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Steps[Committed[CreateTopicsAnswer]]:
+        """As `create_topics`; of very many partitions some at a time, with a batch of records for each time.
+
+        What keeps the rest from being appended stands in the answer then. The ticket is that of the last batch.
+        """
+        placement = self._placement()
+        total = 0
+        for number, topic in enumerate(topics, 1):
+            total += partitions_of(topic, placement)
+            if number % TOPICS_A_STEP == 0:
+                yield
+        check_total(total)
+        if max(total, 0) + len(topics) <= PARTITIONS_AT_ONCE:
+            return self.create_topics(topics, validate_only=validate_only)
+        errors = yield from name_errors(self._state, topics)
+        answer: dict[str, CreatedTopic | KafkaError] = {}
+        ticket: Ticket | None = None
+        some: list[NewTopic] = []
+        left = PARTITIONS_AT_ONCE
+        sound = [topic for topic in topics if errors[topic.name] is None]
+        for number, topic in enumerate(sound, 1):
+            some.append(topic)
+            left -= 1 + max(partitions_of(topic, placement), 0)
+            if left > 0 and number < len(sound):
+                continue
+            try:
+                decision = self._decide_new_topics(some, checks_rivals=False)
+                committed = self.commit(decision, validate_only=validate_only, takes_room=True)
+            except KafkaError as error:
+                if ticket is None:
+                    raise
+                answer.update((one.name, error) for one in some)
+            else:
+                answer.update(committed.answer)
+                ticket = committed.ticket or ticket
+            some, left = [], PARTITIONS_AT_ONCE
+            yield
+        return Committed({name: error or answer[name] for name, error in errors.items()}, ticket)
+
+    def _placement(self) -> TopicPlacement:
         settings = self.settings.values
-        placement = TopicPlacement(
+        return TopicPlacement(
             settings.num_partitions,
             settings.default_replication_factor,
             self._identity.directory_id,
             settings.is_closed,
         )
+
+    def _decide_new_topics(
+        self, topics: Sequence[NewTopic], *, checks_rivals: bool = True
+    ) -> Decision[CreateTopicsAnswer]:
         return decide_create_topics(
             self._state,
             topics,
-            placement,
+            self._placement(),
             check_configs=validate_topic_configs,
             new_topic_id=self._new_topic_id,
+            checks_rivals=checks_rivals,
         )
 
     def auto_create_topics(self, names: Iterable[str]) -> Committed[CreateTopicsAnswer]:
         """Create topics that clients or coordinators miss, as the configuration says they are made. Never raises."""
-        topics = [topic_to_create(name, self.settings.values) for name in dict.fromkeys(names)]
+        return at_once(self.auto_create_topics_in_steps(names))
+
+    def auto_create_topics_in_steps(self, names: Iterable[str]) -> Steps[Committed[CreateTopicsAnswer]]:
+        """As `auto_create_topics`, some topics at a time."""
+        topics = []
+        for name in dict.fromkeys(names):
+            topics.append(topic_to_create(name, self.settings.values))
+            if len(topics) % TOPICS_A_STEP == 0:
+                yield
         try:
-            return self.create_topics(topics)
+            return (yield from self.create_topics_in_steps(topics))
         except KafkaError as error:
             return Committed({topic.name: error for topic in topics}, None)
 
@@ -263,6 +328,32 @@ class MetadataController:
         from ottla.broker.metadata.delete_topics import decide_delete_topics
 
         return self.commit(decide_delete_topics(self._state, references))
+
+    def delete_topics_in_steps(self, references: Sequence[TopicReference]) -> Steps[Committed[list[DeletedTopic]]]:
+        """As `delete_topics`; very many some at a time, with a batch of records for each time.
+
+        What keeps the rest from being appended stands in the answer then. The ticket is that of the last batch.
+        """
+        from ottla.broker.metadata.delete_topics import DeletedTopic, decide_each, named_once
+
+        if len(references) <= TOPICS_AT_ONCE:
+            return self.delete_topics(references)
+        asked = yield from named_once(self._state, references)
+        answer: list[DeletedTopic] = []
+        ticket: Ticket | None = None
+        for start in range(0, len(asked), TOPICS_AT_ONCE):
+            some = asked[start : start + TOPICS_AT_ONCE]
+            try:
+                committed = self.commit(decide_each(self._state, some))
+            except KafkaError as error:
+                if ticket is None:
+                    raise
+                answer += [DeletedTopic(one.name, one.topic_id, refusal or error) for one, refusal in some]
+            else:
+                answer += committed.answer
+                ticket = committed.ticket or ticket
+            yield
+        return Committed(answer, ticket)
 
     def create_partitions(
         self, topics: Sequence[GrownTopic], *, validate_only: bool = False

@@ -18,6 +18,7 @@ from ottla.broker.metadata.partition_records import partition_record
 from ottla.broker.metadata.placement import Candidates, check_assignment, new_partition, place_replicas
 from ottla.broker.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, TopicRecord
 from ottla.broker.metadata.topic_names import check_topic_name
+from ottla.broker.turns import Steps
 from ottla.config.resource_type import ResourceType
 from ottla.errors import (
     InvalidConfig,
@@ -34,6 +35,8 @@ from ottla.model import METADATA_TOPIC, TopicId
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """Kafka refuses larger requests whole (POLICY_VIOLATION), so that one batch of records never grows without bound."""
+
+NAMES_A_STEP: Final = 64
 
 USE_DEFAULT: Final = -1
 
@@ -78,12 +81,14 @@ def decide_create_topics(
     *,
     check_configs: Callable[[Mapping[str, str]], None],
     new_topic_id: Callable[[], TopicId],
+    checks_rivals: bool = True,
 ) -> Decision[CreateTopicsAnswer]:
     """Decide a whole request; `validate_only` is the caller's matter, who then leaves the records alone.
 
+    Without `checks_rivals` names that collide with those of other topics were found already (`name_errors`).
     Raises `PolicyViolation` when it asks for too many partitions at once.
     """
-    _check_total_partitions(topics, placement)
+    check_total(sum(partitions_of(topic, placement) for topic in topics))
     counts = Counter(topic.name for topic in topics)
     answer: dict[str, CreatedTopic | KafkaError] = {}
     records: list[MetadataRecord] = []
@@ -92,8 +97,8 @@ def decide_create_topics(
             continue
         try:
             if counts[topic.name] > 1:
-                raise InvalidRequest(f"The request names the topic {topic.name} more than once.")
-            _check_name(view, topic.name)
+                raise _repeated(topic.name)
+            _check_name(view, topic.name, checks_rivals=checks_rivals)
             created, topic_records = _create_topic(view, topic, placement, check_configs, new_topic_id())
         except KafkaError as error:
             answer[topic.name] = error
@@ -103,23 +108,47 @@ def decide_create_topics(
     return Decision(records, answer)
 
 
-def _check_total_partitions(topics: Sequence[NewTopic], placement: TopicPlacement) -> None:
-    total = 0
-    for topic in topics:
-        if topic.assignments:
-            total += len(topic.assignments)
+def name_errors(view: MetadataView, topics: Sequence[NewTopic]) -> Steps[dict[str, KafkaError | None]]:
+    """Return what is wrong with each name of a request, in their order. Goes in steps."""
+    counts = Counter(topic.name for topic in topics)
+    errors: dict[str, KafkaError | None] = {}
+    for name, count in counts.items():
+        try:
+            if count > 1:
+                raise _repeated(name)
+            _check_name(view, name)
+        except KafkaError as error:
+            errors[name] = error
         else:
-            total += placement.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
-    if total > MAX_PARTITIONS_PER_REQUEST:
+            errors[name] = None
+        if len(errors) % NAMES_A_STEP == 0:
+            yield
+    return errors
+
+
+def _repeated(name: str) -> KafkaError:
+    return InvalidRequest(f"The request names the topic {name} more than once.")
+
+
+def partitions_of(topic: NewTopic, placement: TopicPlacement) -> int:
+    """Return how many partitions are asked for."""
+    if topic.assignments:
+        return len(topic.assignments)
+    return placement.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
+
+
+def check_total(partitions: int) -> None:
+    """Raise `PolicyViolation` when a request asks for so many partitions at once."""
+    if partitions > MAX_PARTITIONS_PER_REQUEST:
         raise PolicyViolation("Excessively large number of partitions per request.")
 
 
-def _check_name(view: MetadataView, name: str) -> None:
+def _check_name(view: MetadataView, name: str, *, checks_rivals: bool = True) -> None:
     """Names within one request may collide with each other: Kafka looks at existing topics only."""
     if name == METADATA_TOPIC:
         raise InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
     check_topic_name(name)
-    rivals = view.colliding_topics(name)
+    rivals = view.colliding_topics(name) if checks_rivals else ()
     if rivals:
         raise InvalidTopicException(f"Topic '{name}' collides with existing topic: {', '.join(rivals)}")
     if view.topic(name) is not None:

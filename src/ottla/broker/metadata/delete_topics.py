@@ -5,14 +5,17 @@ Pure. A topic's settings go with its record; its partitions' files are the broke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from ottla.broker.metadata.decision import Decision
 from ottla.broker.metadata.image import MetadataView, TopicImage
 from ottla.broker.metadata.records import MetadataRecord, RemoveTopicRecord
+from ottla.broker.turns import Steps, at_once
 from ottla.errors import InvalidRequest, KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from ottla.model import ZERO_TOPIC_ID, TopicId, format_uuid
+
+REFERENCES_A_STEP: Final = 256
 
 
 class TopicReference(NamedTuple):
@@ -20,6 +23,10 @@ class TopicReference(NamedTuple):
 
     name: str | None = None
     topic_id: TopicId = ZERO_TOPIC_ID
+
+
+NamedTopic = tuple[TopicReference, KafkaError | None]
+"""What a request names, and what is wrong with how it does."""
 
 
 class DeletedTopic(NamedTuple):
@@ -32,17 +39,15 @@ class DeletedTopic(NamedTuple):
 
 def decide_delete_topics(view: MetadataView, references: Sequence[TopicReference]) -> Decision[list[DeletedTopic]]:
     """Decide a whole request. A topic that is named twice, by name or id, is not deleted, and has one row."""
+    return decide_each(view, at_once(named_once(view, references)))
+
+
+def decide_each(view: MetadataView, asked: Iterable[NamedTopic]) -> Decision[list[DeletedTopic]]:
+    """Decide a request, or a part of it, whose topics are named once."""
     answer: list[DeletedTopic] = []
-    asked: list[TopicReference] = []
-    for reference in references:
-        error = reference_error(reference)
-        if error is None:
-            asked.append(reference)
-        else:
-            answer.append(DeletedTopic(reference.name, reference.topic_id, error))
     records: list[MetadataRecord] = []
-    for reference, error in _without_repeats(view, asked):
-        topic = None if error is not None else _find_topic(view, reference)
+    for reference, error in asked:
+        topic = None if error is not None else find_topic(view, reference)
         if topic is None:
             answer.append(DeletedTopic(reference.name, reference.topic_id, error or _unknown(reference)))
         else:
@@ -60,25 +65,35 @@ def reference_error(reference: TopicReference) -> KafkaError | None:
     return None
 
 
-def _without_repeats(
-    view: MetadataView, references: Sequence[TopicReference]
-) -> Iterator[tuple[TopicReference, KafkaError | None]]:
-    """Yield each topic once: as it was named, or with all its names and the error when it was named repeatedly."""
+def named_once(view: MetadataView, references: Sequence[TopicReference]) -> Steps[list[NamedTopic]]:
+    """Return what names no topic, then each topic once: as it was named, or with all its names and the error for that.
+
+    That is an order of the answer. Goes in steps.
+    """
+    refused: list[NamedTopic] = []
     groups: dict[object, list[TopicReference]] = {}
-    for reference in references:
-        topic = _find_topic(view, reference)
-        groups.setdefault(reference if topic is None else topic.topic_id, []).append(reference)
-    for group in groups.values():
-        if len(group) == 1:
-            yield group[0], None
+    for number, reference in enumerate(references, 1):
+        error = reference_error(reference)
+        if error is not None:
+            refused.append((reference, error))
         else:
-            names = [reference.name for reference in group if reference.name is not None]
-            ids = [reference.topic_id for reference in group if reference.topic_id != ZERO_TOPIC_ID]
-            merged = TopicReference(names[0] if names else None, ids[0] if ids else ZERO_TOPIC_ID)
-            yield merged, InvalidRequest("The request names this topic more than once.")
+            topic = find_topic(view, reference)
+            groups.setdefault(reference if topic is None else topic.topic_id, []).append(reference)
+        if number % REFERENCES_A_STEP == 0:
+            yield
+    return refused + [_merged(group) for group in groups.values()]
 
 
-def _find_topic(view: MetadataView, reference: TopicReference) -> TopicImage | None:
+def _merged(group: Sequence[TopicReference]) -> NamedTopic:
+    if len(group) == 1:
+        return group[0], None
+    names = [reference.name for reference in group if reference.name is not None]
+    ids = [reference.topic_id for reference in group if reference.topic_id != ZERO_TOPIC_ID]
+    merged = TopicReference(names[0] if names else None, ids[0] if ids else ZERO_TOPIC_ID)
+    return merged, InvalidRequest("The request names this topic more than once.")
+
+
+def find_topic(view: MetadataView, reference: TopicReference) -> TopicImage | None:
     if reference.name is not None:
         return view.topic(reference.name)
     return view.topic_by_id(reference.topic_id)

@@ -1,18 +1,20 @@
 """CreateTopics v2 to v7: create topics, or with validate_only say what would become of them.
 
-The answer leaves when the new topics are durable. A timeout that is over before we begin creates nothing; as in Kafka
-it is not looked at where nothing is left to be created.
+The answer leaves when the new topics are durable; very many are made by several batches of records. A timeout that is
+over before we begin creates nothing; as in Kafka it is not looked at where nothing is left to be created.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from ottla.broker.broker import Broker
 from ottla.broker.metadata.create_topics import CreatedTopic, NewTopic
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, Settled, rows_in_steps
 from ottla.dialects.kafka.durable import when_durable
 from ottla.errors import KafkaError, RequestTimedOut
 from ottla.model import METADATA_TOPIC
@@ -28,22 +30,17 @@ CONFIGS_FROM_VERSION: Final = 5
 """From it on the answer has the settings of each new topic (KIP-525)."""
 
 
-def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | LaterAnswer:
+def handle(request: CreateTopicsRequest, context: RequestContext) -> Steps[Settled]:
     if request.timeout_ms <= 0 and _asks_for_any(request):
         return _refusal(request, RequestTimedOut())
     metadata = context.broker.metadata
     try:
-        committed = metadata.create_topics(
-            [_new_topic(topic) for topic in request.topics], validate_only=request.validate_only
-        )
+        topics = yield from rows_in_steps(request.topics, _new_topic)
+        committed = yield from metadata.create_topics_in_steps(topics, validate_only=request.validate_only)
     except KafkaError as error:
         return _refusal(request, error)
-    response = CreateTopicsResponse(
-        topics=[
-            _refused(name, outcome) if isinstance(outcome, KafkaError) else _created(outcome, context)
-            for name, outcome in committed.answer.items()
-        ]
-    )
+    rows = yield from rows_in_steps(committed.answer.items(), partial(_row, context))
+    response = CreateTopicsResponse(topics=rows)
     return when_durable(committed.ticket, response, lambda error: _refusal(request, error))
 
 
@@ -60,6 +57,11 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
         assignments=[(assigned.partition_index, assigned.broker_ids) for assigned in topic.assignments],
         configs=[(config.name, config.value) for config in topic.configs],
     )
+
+
+def _row(context: RequestContext, outcome: tuple[str, CreatedTopic | KafkaError]) -> CreatableTopicResult:
+    name, created = outcome
+    return _refused(name, created) if isinstance(created, KafkaError) else _created(created, context)
 
 
 def _created(topic: CreatedTopic, context: RequestContext) -> CreatableTopicResult:

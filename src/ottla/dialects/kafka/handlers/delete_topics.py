@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Final
 
 from ottla.broker.metadata.delete_topics import DeletedTopic, TopicReference, reference_error
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext
+from ottla.broker.turns import Steps
+from ottla.dialects.kafka.answers import RequestContext, Settled, rows_in_steps
 from ottla.dialects.kafka.durable import when_durable
 from ottla.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicDeletionDisabled
 from ottla.model import TopicId
@@ -17,23 +18,23 @@ DELETION_DISABLED_FROM_VERSION: Final = 3
 """Older clients do not know TOPIC_DELETION_DISABLED and are told INVALID_REQUEST."""
 
 
-def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | LaterAnswer:
-    references = _references(request, context)
+def handle(request: DeleteTopicsRequest, context: RequestContext) -> Steps[Settled]:
+    references = yield from _references(request, context)
     error = _refusal(request, references, context)
     if error is not None:
         return _refused(references, error)
     try:
-        committed = context.broker.metadata.delete_topics(references)
+        committed = yield from context.broker.metadata.delete_topics_in_steps(references)
     except KafkaError as failure:
         return _refused(references, failure)
-    response = DeleteTopicsResponse(responses=[_row(deleted) for deleted in committed.answer])
+    response = DeleteTopicsResponse(responses=(yield from rows_in_steps(committed.answer, _row)))
     return when_durable(committed.ticket, response, lambda error: _refused(references, error))
 
 
-def _references(request: DeleteTopicsRequest, context: RequestContext) -> list[TopicReference]:
+def _references(request: DeleteTopicsRequest, context: RequestContext) -> Steps[list[TopicReference]]:
     if context.api_version >= TOPIC_IDS_FROM_VERSION:
-        return [TopicReference(topic.name, TopicId(topic.topic_id)) for topic in request.topics]
-    return [TopicReference(name) for name in request.topic_names]
+        return rows_in_steps(request.topics, lambda topic: TopicReference(topic.name, TopicId(topic.topic_id)))
+    return rows_in_steps(request.topic_names, TopicReference)
 
 
 def _refusal(
@@ -44,9 +45,11 @@ def _refusal(
         if context.api_version < DELETION_DISABLED_FROM_VERSION:
             return InvalidRequest("Topics cannot be deleted here (delete.topic.enable is false).")
         return TopicDeletionDisabled("Topics cannot be deleted here (delete.topic.enable is false).")
+    if request.timeout_ms > 0:
+        return None
     times = Counter(references)
     asks_for_any = any(times[one] == 1 and reference_error(one) is None for one in references)
-    return RequestTimedOut() if request.timeout_ms <= 0 and asks_for_any else None
+    return RequestTimedOut() if asks_for_any else None
 
 
 def _refused(references: list[TopicReference], error: KafkaError) -> DeleteTopicsResponse:

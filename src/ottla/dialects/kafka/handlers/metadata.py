@@ -56,7 +56,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> Steps[MetadataR
         names = dict.fromkeys(topic.name or "" for topic in topics)
         response.topics = yield from _in_steps(_by_name(names, broker, missing))
         if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-            broker.metadata.auto_create_topics(name for name in missing if name != METADATA_TOPIC)
+            yield from broker.metadata.auto_create_topics_in_steps(name for name in missing if name != METADATA_TOPIC)
     if request.include_topic_authorized_operations:
         for row in response.topics:
             if row.error_code != UnknownTopicId.code:
