@@ -393,7 +393,7 @@ def test_very_many_topics_are_created_in_steps_as_they_are_at_once(validate_only
         controller.create_topics([NewTopic("there", 1, 1)])
         if in_steps:
             committed, yields = finish(controller.create_topics_in_steps(topics, validate_only=validate_only))
-            assert yields > 300 * 3 / 64
+            assert yields > 300 * 4 / 32
         else:
             committed = controller.create_topics(topics, validate_only=validate_only)
         answers.append([(name, str(outcome)) for name, outcome in committed.answer.items()])
@@ -406,7 +406,7 @@ def test_a_few_topics_are_created_by_one_batch() -> None:
     store = MemoryStore(format_records())
     controller = start(store)
     before = len(store.batches)
-    _, yields = finish(controller.create_topics_in_steps([NewTopic(f"t{number}", 5, 1) for number in range(10)]))
+    _, yields = finish(controller.create_topics_in_steps([NewTopic(f"t{number}", 10, 1) for number in range(10)]))
     assert yields == 0 and len(store.batches) == before + 1
 
 
