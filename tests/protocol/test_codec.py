@@ -32,7 +32,7 @@ from ottla.protocol.messages.fetch import (
     PartitionData,
 )
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
-from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -40,7 +40,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceData,
 )
 from ottla.protocol.plans import ELEMENTS_A_STEP, StructCodec
-from ottla.protocol.primitives import UNLIMITED, Reader
+from ottla.protocol.primitives import UNLIMITED, WIDE_WINDOW_BYTES, Reader
 from ottla.protocol.schema import Message, UnknownTag
 from tests.protocol.kafka_data import Json, Shown, golden_cases, lines, message_types
 from tests.turns import finish
@@ -274,3 +274,18 @@ def test_elements_of_all_arrays_are_counted_together(topics: int, partitions: in
         decode(FetchRequest, 12, data, 0, count - 1)
     with pytest.raises(TooManyElements):
         finish(decode_in_steps(FetchRequest, 12, data, 0, count - 1))
+
+
+@pytest.mark.parametrize("name_bytes", [500, 32767])
+def test_a_large_message_is_not_copied_at_once_where_it_is_read_in_steps(name_bytes: int) -> None:
+    """Names of the greatest length fit into what is copied ahead."""
+    topics = [MetadataRequestTopic(name="n" * name_bytes) for _ in range(2_000_000 // (name_bytes + 100))]
+    request = MetadataRequest(topics=topics)
+    data = memoryview(bytearray(encode(request, 9)))
+    steps = decode_in_steps(MetadataRequest, 9, data, 0, UNLIMITED)
+    tracemalloc.start()
+    next(steps)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    read, _ = finish(steps)
+    assert read == request and peak_bytes < min(len(data), 3 * WIDE_WINDOW_BYTES)

@@ -15,7 +15,17 @@ from typing import Final, TypeVar, cast
 
 from ottla.errors import UnsupportedVersion
 from ottla.protocol.plans import Codec, StructCodec
-from ottla.protocol.primitives import UNLIMITED, DecodeError, EncodeError, Reader, TooManyElements, Writer
+from ottla.protocol.primitives import (
+    LOW_WIDE_WINDOW_BYTES,
+    UNLIMITED,
+    WIDE_WINDOW_BYTES,
+    WINDOW_BYTES,
+    DecodeError,
+    EncodeError,
+    Reader,
+    TooManyElements,
+    Writer,
+)
 from ottla.protocol.schema import Message, Span, StructType
 
 __all__ = [
@@ -72,7 +82,8 @@ def decode_with_end(
 def _read(
     plan: Codec, buffer: bytes | bytearray | memoryview, position: int, *, windowed: bool, most_elements: int
 ) -> tuple[object, int]:
-    reader = Reader(buffer, position, windowed=windowed and plan.holds_records, most_elements=most_elements)
+    window_bytes = WINDOW_BYTES if windowed and plan.holds_records else 0
+    reader = Reader(buffer, position, window_bytes=window_bytes, most_elements=most_elements)
     try:
         message = plan.read(reader)
     except IndexError:
@@ -87,7 +98,17 @@ def decode_in_steps(
 ) -> Generator[None, None, M]:
     """As `decode`, some elements of an array at a time: others may do theirs at each yield."""
     plan = _divisible_plan(cls, version)
-    reader = Reader(buffer, position, windowed=plan.holds_records, most_elements=most_elements)
+    reader = (
+        Reader(buffer, position, window_bytes=WINDOW_BYTES, most_elements=most_elements)
+        if plan.holds_records
+        else Reader(
+            buffer,
+            position,
+            window_bytes=WIDE_WINDOW_BYTES,
+            low_bytes=LOW_WIDE_WINDOW_BYTES,
+            most_elements=most_elements,
+        )
+    )
     try:
         return cast(M, (yield from plan.read_in_steps(reader)))
     except IndexError:

@@ -13,6 +13,8 @@ Where bytes go:
 * A connection whose last frame was larger than that receives the next one into a large buffer from the start, borrowed
   for just that long: such frames are copied no more.
 * A claimed size is not believed: memory runs at most `AHEAD_BYTES` ahead of the bytes that came, or doubles them.
+  For the largest frames the system is asked, which gives memory page by page as bytes come: to make or to copy a
+  hundred megabytes at once would hold up all other connections.
 
 A reader's get_buffer, buffer_updated and next_frame (until it returns None) belong together: nothing else may run
 between them. That is how asyncio's and uvloop's selector loops call a `BufferedProtocol`.
@@ -21,6 +23,7 @@ between them. That is how asyncio's and uvloop's selector loops call a `Buffered
 from __future__ import annotations
 
 from collections import deque
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from struct import Struct
 from typing import Final, NamedTuple, cast
 
@@ -74,7 +77,7 @@ class ReceiveBuffers:
             if size_bytes <= held <= 4 * size_bytes + MORE_BYTES:
                 self._resting_bytes -= held
                 return resting.pop(i)
-        return memoryview(bytearray(size_bytes))
+        return _new_buffer(size_bytes)
 
     def give_back(self, buffer: memoryview) -> None:
         """Let a buffer rest for its next use. Views of it must not be used any more."""
@@ -85,6 +88,13 @@ class ReceiveBuffers:
         self._resting_bytes += held
         while self._resting_bytes > RESTING_BYTES:
             self._resting_bytes -= len(self._resting.pop(0))
+
+
+def _new_buffer(size_bytes: int) -> memoryview:
+    """Return memory that can be written; a large one is the system's, and so are its zeros."""
+    if size_bytes <= RESTING_BYTES:
+        return memoryview(bytearray(size_bytes))
+    return memoryview(mmap(-1, size_bytes, MAP_PRIVATE | MAP_ANONYMOUS))
 
 
 class FrameReader:
@@ -217,6 +227,8 @@ class FrameReader:
         """How much memory the unfinished frame gets now: more than `left`, not much more than was received."""
         wanted = _SIZE.unpack_from(self._source, self._at)[0] + 4 if left >= 4 else FIRST_BYTES
         if wanted > SCRATCH_BYTES and wanted > left:
+            if left >= AHEAD_BYTES and wanted > RESTING_BYTES:  # memory that is only reserved until bytes come
+                return int(wanted)
             return int(min(wanted, max(left + AHEAD_BYTES, 2 * left)))
         if wanted <= left:  # whole frames are held
             return left + MORE_BYTES

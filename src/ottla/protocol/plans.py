@@ -198,6 +198,7 @@ class Array(Sized):
         element = self.element
         values: list[object] = []
         for number in range(count):
+            reader.keep_ahead()
             if element.is_divisible:
                 values.append((yield from element.read_in_steps(reader)))
             else:

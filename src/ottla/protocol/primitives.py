@@ -38,6 +38,9 @@ UUID_BYTES: Final = 16
 WINDOW_BYTES: Final = 4096
 """How much of a large buffer is copied at a time where records, which are not read, are most of it."""
 LOW_WINDOW_BYTES: Final = 512
+WIDE_WINDOW_BYTES: Final = 256 * 1024
+"""The same for a message that is read in steps and has no records: no step copies all of a large one."""
+LOW_WIDE_WINDOW_BYTES: Final = 2 * (MAX_STRING_BYTES + 1)
 
 
 class DecodeError(ValueError):
@@ -55,10 +58,11 @@ class EncodeError(ValueError):
 class Reader:
     """A position in the bytes of one message.
 
-    Numbers are read from `data`, a copy of the buffer (or the buffer itself where that is bytes). With `windowed` only
-    the next few kilobytes are copied, and again behind each records field: a large Produce request is then read without
-    copying its records. A window that ends too early raises `IndexError` like a buffer that does; `is_partial` tells
-    them apart, and whoever decodes starts again without windows.
+    Numbers are read from `data`, a copy of the buffer (or the buffer itself where that is bytes). With a window only so
+    many bytes are copied, and the next ones where fewer than `low_bytes` are left behind a records field, or at
+    `keep_ahead`: a large Produce request is then read without copying its records. A window that ends too early raises
+    `IndexError` like a buffer that does; `is_partial` tells them apart, and whoever decodes starts again without
+    windows.
 
     `most_elements` is how many elements all arrays may have together, as each of them costs time and memory.
     """
@@ -68,10 +72,14 @@ class Reader:
         buffer: bytes | bytearray | memoryview,
         position: int,
         *,
-        windowed: bool = False,
+        window_bytes: i64 = 0,
+        low_bytes: i64 = LOW_WINDOW_BYTES,
         most_elements: i64 = UNLIMITED,
     ) -> None:
+        """With `window_bytes` 0 there is no window."""
         self.buffer = buffer
+        self.window_bytes = window_bytes
+        self.low_bytes = low_bytes
         self.room: i64 = most_elements
         self.origin: i64 = 0
         self.position: i64 = position
@@ -79,7 +87,7 @@ class Reader:
         self.is_partial = False
         if isinstance(buffer, bytes):
             self.data = buffer
-        elif windowed and self.end - self.position > WINDOW_BYTES:
+        elif 0 < window_bytes < self.end - self.position:
             self.data = b""
             self.move_window()
         else:
@@ -90,8 +98,13 @@ class Reader:
         self.origin += self.position
         self.end -= self.position
         self.position = 0
-        self.is_partial = self.end > WINDOW_BYTES
-        self.data = bytes(memoryview(self.buffer)[self.origin : self.origin + WINDOW_BYTES])
+        self.is_partial = self.end > self.window_bytes
+        self.data = bytes(memoryview(self.buffer)[self.origin : self.origin + self.window_bytes])
+
+    def keep_ahead(self) -> None:
+        """Copy more, where there is more and little of it is left to be read in the window."""
+        if self.is_partial and self.position + self.low_bytes > len(self.data):
+            self.move_window()
 
     @property
     def absolute_position(self) -> int:
@@ -214,8 +227,7 @@ class Reader:
             raise DecodeError(f"records of {size_bytes} bytes are claimed where {self.end - self.position} are left")
         start = self.origin + self.position
         self.position += size_bytes
-        if self.is_partial and self.position + LOW_WINDOW_BYTES > len(self.data):
-            self.move_window()
+        self.keep_ahead()
         buffer = self.buffer
         whole = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
         return whole[start : start + size_bytes]
