@@ -8,6 +8,7 @@ read, an error that fits takes its place; `allowed_errors` knows these kinds as 
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 
 import pytest
 
@@ -169,6 +170,16 @@ def test_a_clean_batch_keeps_its_memory() -> None:
 
     assert validated.buffer.obj is records.obj
     assert (validated.count, validated.last_offset_delta, validated.max_timestamp_ms) == (3, 2, NOW_MS + 2)
+
+
+@pytest.mark.parametrize(("codec", "is_taken"), [(Codec.NONE, True), (Codec.GZIP, False)])
+def test_a_coordinators_compressed_batch_begins_at_0(codec: Codec, is_taken: bool) -> None:
+    """Kafka gives an uncompressed one new offsets, and fails at a compressed one without an error code."""
+    records = produced(codec)
+    stamp(records, 5, 0)
+
+    with nullcontext() if is_taken else pytest.raises(InvalidRecord):
+        validate_produced(records, ProduceRules(), NOW_MS, origin=AppendOrigin.COORDINATOR)
 
 
 def test_junk_behind_the_batch_is_cut_off() -> None:

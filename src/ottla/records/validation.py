@@ -244,8 +244,8 @@ def _validate_records(view: memoryview, batch: bytes, rules: ProduceRules, now_m
         check_each_record(_decode(payload[records_at:], batch), rules, int(now_ms), is_marked_append_time=is_marked)
     if source != target:
         return _rebuild(payload[records_at:], batch, Codec.of(target), rules, now_ms)
-    if source != _NONE and walk.misplaced_count:
-        raise InvalidRecord("the offset deltas in the batch do not count up from 0")
+    if source != _NONE and (walk.misplaced_count or read_i64_be(batch, BASE_OFFSET_AT) != 0):
+        raise InvalidRecord("the offsets in the batch do not count up from 0")
     return _finish_in_place(view, batch, walk, rules, now_ms)
 
 
