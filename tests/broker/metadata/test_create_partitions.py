@@ -8,15 +8,17 @@ import pytest
 
 from ottla.broker.metadata.create_partitions import GrownTopic, decide_create_partitions
 from ottla.broker.metadata.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
-from ottla.errors import PolicyViolation, UnknownTopicOrPartition
+from ottla.errors import InvalidRequest, KafkaError, PolicyViolation, UnknownTopicOrPartition
 from tests.broker.metadata.harness import DIRECTORY_ID, state_of, topic_id
 
-T1 = topic_id(1)
+T1, T2 = topic_id(1), topic_id(2)
 STATE = state_of(
     RegisterBrokerRecord(broker_id=1, fenced=False),
     TopicRecord(name="t", topic_id=T1),
     PartitionRecord(partition_id=0, topic_id=T1, replicas=[1], isr=[1], leader=1, leader_epoch=4, partition_epoch=4),
     PartitionRecord(partition_id=1, topic_id=T1, replicas=[1], isr=[1], leader=1, leader_epoch=0, partition_epoch=0),
+    TopicRecord(name="u", topic_id=T2),
+    PartitionRecord(partition_id=0, topic_id=T2, replicas=[1], isr=[1], leader=1, leader_epoch=0, partition_epoch=0),
 )
 
 
@@ -72,8 +74,17 @@ def test_too_many_new_partitions_refuse_the_whole_request() -> None:
         decide_create_partitions(STATE, [GrownTopic("t", 10_003)], directory_id=DIRECTORY_ID)
 
 
-def test_what_is_asked_for_a_topic_that_is_not_there_does_not_count() -> None:
-    topics = [GrownTopic("nope", 10_001), GrownTopic("t", 3)]
-    answer = decide_create_partitions(STATE, topics, directory_id=DIRECTORY_ID).answer
-    assert isinstance(answer["nope"], UnknownTopicOrPartition)
+@pytest.mark.parametrize(
+    ("refused", "error"),
+    [
+        ([GrownTopic("nope", 10_001)], UnknownTopicOrPartition),
+        ([GrownTopic("u", 10_002), GrownTopic("u", 2)], InvalidRequest),
+    ],
+    ids=["is not there", "is named twice"],
+)
+def test_what_is_asked_for_a_topic_that_is_refused_does_not_count(
+    refused: list[GrownTopic], error: type[KafkaError]
+) -> None:
+    answer = decide_create_partitions(STATE, [*refused, GrownTopic("t", 3)], directory_id=DIRECTORY_ID).answer
+    assert isinstance(answer[refused[0].name], error)
     assert answer["t"] is None

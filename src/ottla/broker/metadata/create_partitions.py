@@ -45,8 +45,8 @@ def decide_create_partitions(
     `is_closed` when none of this broker's log directories takes new partitions.
     Raises `PolicyViolation` when it asks for too many partitions at once.
     """
-    _check_total_partitions(view, topics)
     counts = Counter(topic.name for topic in topics)
+    _check_total_partitions(view, [topic for topic in topics if counts[topic.name] == 1])
     candidates = Candidates.of(view, is_closed=is_closed)
     answer: dict[str, KafkaError | None] = {}
     records: list[MetadataRecord] = []
@@ -63,7 +63,7 @@ def decide_create_partitions(
 
 
 def _check_total_partitions(view: MetadataView, topics: Sequence[GrownTopic]) -> None:
-    """Topics that are not there do not count, whatever is asked for them."""
+    """Takes the topics that are named once. Those that are not there do not count, whatever is asked for them."""
     total = 0
     for asked in topics:
         topic = view.topic(asked.name)
