@@ -9,7 +9,7 @@ import pytest
 from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.metadata.update_features import FeatureUpdate
-from ottla.dialects.kafka.answers import LaterAnswer
+from ottla.dialects.kafka.answers import ROWS_A_STEP, LaterAnswer, Settled
 from ottla.dialects.kafka.handlers import (
     consumer_group_describe,
     delete_groups,
@@ -24,6 +24,8 @@ from ottla.dialects.kafka.handlers import (
     offset_fetch,
     sync_group,
 )
+from ottla.dialects.kafka.handlers.offset_commit import OFFSETS_AT_ONCE
+from ottla.errors import NotCoordinator
 from ottla.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -36,6 +38,7 @@ from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
 from ottla.protocol.messages.offset_delete import OffsetDeleteRequest
 from ottla.protocol.messages.offset_fetch import (
@@ -46,6 +49,7 @@ from ottla.protocol.messages.offset_fetch import (
 )
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.dialects.handlers.harness import Bench
+from tests.turns import finish
 
 NOT_COORDINATOR = 16
 INVALID_SESSION_TIMEOUT = 26
@@ -157,6 +161,28 @@ def test_what_is_wrong_with_a_partition_is_said_of_it_alone(bench: Bench) -> Non
     coordinate(bench)
     rows = bench.ask(offset_commit, committing(0, 2, -1, 1), 9).topics[0].partitions
     assert [(row.partition_index, row.error_code) for row in rows] == [(0, 0), (2, 3), (-1, 3), (1, 0)]
+
+
+def test_more_offsets_than_groups_have_are_committed_by_several_batches(bench: Bench) -> None:
+    """What keeps a later batch from being committed is said of its partitions; the earlier ones stand."""
+    coordinate(bench)
+    request = committing(*([0] * OFFSETS_AT_ONCE), *([2] * 10), *([1] * OFFSETS_AT_ONCE), offset=7)
+    answer, yields = finish(offset_commit.handle(request, bench.context(9)))
+    assert yields > 2 * OFFSETS_AT_ONCE / ROWS_A_STEP
+    assert codes_of(answer) == [0] * OFFSETS_AT_ONCE + [3] * 10 + [0] * OFFSETS_AT_ONCE
+
+    steps = offset_commit.handle(committing(*([0] * OFFSETS_AT_ONCE), *([1] * 5), offset=9), bench.context(9))
+    while bench.broker.groups.committed_offsets("g")["t"][0].offset != 9:
+        next(steps)
+    bench.broker.groups.close()
+    answer, _ = finish(steps)
+    assert codes_of(answer) == [0] * OFFSETS_AT_ONCE + [NotCoordinator.code] * 5
+
+
+def codes_of(answer: Settled) -> list[int]:
+    response = answer.response if isinstance(answer, LaterAnswer) else answer
+    assert isinstance(response, OffsetCommitResponse)
+    return [row.error_code for row in response.topics[0].partitions]
 
 
 def test_a_topic_is_known_by_its_id_from_version_10_on(bench: Bench) -> None:
