@@ -12,6 +12,7 @@ from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit, RecordLog
 from ottla.errors import KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.model import ZERO_TOPIC_ID, AppendOrigin, TopicId, TopicPartition
+from ottla.records.batch import split_batches
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
 from ottla.storage.directory import DirectoryError
 from ottla.storage.files import LocalFileSystem
@@ -658,3 +659,33 @@ def test_log_whose_newest_segment_is_damaged_names_the_file_and_the_place(tmp_pa
 
     with pytest.raises(KafkaStorageError, match=f"{path}: no batch begins at position {position}: "):
         start_manager(tmp_path).offsets(TP)
+
+
+@pytest.mark.parametrize("whole_batches", [2, 0])
+@pytest.mark.parametrize("is_read_first", [True, False])
+def test_a_torn_end_after_a_clean_stop_takes_no_later_record_with_it(
+    tmp_path: Path, whole_batches: int, *, is_read_first: bool
+) -> None:
+    """A copy that was cut short, say. Kafka appends behind what is torn, and nobody can read that."""
+    manager = with_partition(tmp_path)
+    for _ in range(whole_batches + 1):
+        manager.begin_append(TP, make_batch(1), leader_epoch=0)
+    manager.close()
+    path = tmp_path / f"{TP}" / f"{0:020d}.log"
+    torn = path.read_bytes()[:-5]
+    path.write_bytes(torn)
+
+    manager = start_manager(tmp_path)
+    if is_read_first:
+        assert manager.offsets(TP).log_end_offset == whole_batches
+        assert path.read_bytes() == torn
+    for number in range(3):
+        assert manager.begin_append(TP, make_batch(1), leader_epoch=0).base_offset == whole_batches + number
+    for _ in range(2):
+        for offset in range(whole_batches + 3):
+            (first, *_) = split_batches(take_bytes(manager.read(TP, offset, EVERYTHING)))
+            assert first.base_offset == offset
+            assert first.is_crc_valid()
+        manager.close()
+        manager = start_manager(tmp_path)
+    manager.close()

@@ -445,10 +445,12 @@ class PartitionLog:
 
     def roll(self) -> Segment:
         """Begin a new segment at the log end."""
-        if self.active.base_offset == self.log_end_offset and not self.active.size_bytes:
-            return self.active
         host, old = self._host, self.active
         try:
+            if old.has_torn_end:
+                old.trim()
+            if old.base_offset == self.log_end_offset and not old.size_bytes:
+                return old
             old.become_inactive()
             if self.config.preallocate:
                 old.trim()

@@ -4,6 +4,7 @@ Invariants of a partition's directory, which the code that writes keeps and this
 
 1. Segments are named after their base offset, and their offsets do not overlap. The last one is active.
 2. After a clean stop (`.kafka_cleanshutdown`) every byte of every `.log` belongs to a whole batch; nothing is checked.
+   Where the newest one has a torn end all the same, as a copy that was cut short may, nothing is appended behind that.
 3. Otherwise that holds below the recovery point only. From its segment on, batches are checked in order, and the first
    bad one and all behind it go, later segments included: they were never acknowledged as durable.
 4. An index may be missing, short, damaged or another segment's at any time: it says nothing that the log does not say.
@@ -258,13 +259,28 @@ class _Loader:
         try:
             segment.load_indexes()
             entry = segment.offset_index.lookup(segment.offset_index.last_offset)
-            for span in segment.batches_from(entry.position):
+            end = entry.position
+            for span in segment.batches_from(end):
                 segment.next_offset = max(segment.next_offset, span.last_offset + 1)
+                end = span.position + span.size_bytes
+            if end < segment.size_bytes:
+                self._note_torn_end(segment, end)
             first = next(segment.batches_from(0), None)
         except KafkaStorageError as error:
             raise KafkaStorageError(f"{segment.path}{LOG_SUFFIX}: {error}") from error
         if first is not None:
             segment.rolling_timestamp_ms = first.max_timestamp_ms
+
+    def _note_torn_end(self, segment: Segment, end: int) -> None:
+        _log.error(
+            "%s%s, byte %d: no whole batch follows, though the stop was clean; %d bytes go with the next append",
+            segment.path,
+            LOG_SUFFIX,
+            end,
+            segment.size_bytes - end,
+        )
+        segment.size_bytes = end
+        segment.has_torn_end = segment.is_full = True
 
     def _load_epochs(self) -> None:
         try:

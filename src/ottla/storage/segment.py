@@ -121,6 +121,7 @@ class Segment:
         "base_offset",
         "created_ms",
         "file",
+        "has_torn_end",
         "is_full",
         "max_timestamp_ms",
         "next_offset",
@@ -159,7 +160,9 @@ class Segment:
         """Largest timestamp of the first batch, from which `segment.ms` counts."""
         self.created_ms = 0
         self.is_full = self.offset_index.is_full or self.time_index.is_full
-        """True when an index has no room for another entry."""
+        """True when an index has no room for another entry, or nothing else may be appended."""
+        self.has_torn_end = False
+        """True when bytes that are no whole batch follow in the file. They stay until a log has something to append."""
         self._has_indexes = True
         self._index_interval_bytes = config.index_interval_bytes
         self._bytes_since_index_entry = 0
@@ -245,8 +248,9 @@ class Segment:
                 raise
 
     def trim(self) -> None:
-        """Give back the room that was reserved and is not used."""
+        """Give back the room that was reserved and is not used, or what stands there and is no batch."""
         self.file.get().truncate(self.size_bytes)
+        self.has_torn_end = False
 
     def become_inactive(self) -> None:
         """Bring the indexes to disk, with a last time index entry, as no append will follow."""

@@ -125,6 +125,8 @@ class _Walk:
                 yield batch
                 self._position += int(batch.size_in_bytes)
             piece_bytes = LOAD_BYTES if self._position > begin else self._larger_than(data, segment)
+        if segment.has_torn_end:
+            raise CorruptMessage("no whole batch follows")
 
     def _larger_than(self, data: bytes, segment: Segment) -> int:
         """Return the size of a batch that begins here and was not read whole."""
