@@ -27,7 +27,7 @@ def test_a_list_of_addresses_will_do() -> None:
     assert parse_bootstrap(["a:1", "b:2"]) == [("a", 1), ("b", 2)]
 
 
-@pytest.mark.parametrize("text", ["", " , ", "a:x", "a:0", "a:65536", ":9092"])
+@pytest.mark.parametrize("text", ["", " , ", "a:x", "a:0", "a:65536", ":9092", "[::1:9092", "a]:1"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"HOST:PORT"):
         parse_bootstrap(text)

@@ -98,3 +98,23 @@ def test_a_peer_that_hangs_up_is_told_apart() -> None:
 
     with pytest.raises(ConnectionLost, match=r"the broker closed the connection|reset"):
         against(mute)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "reason"),
+    [
+        ("a..b", 9092, "no host can have that name"),
+        ("h" * 300, 9092, "no host can have that name"),
+        ("\udcff", 9092, "no host can have that name"),
+        ("local\0host", 9092, "that is no address"),
+        ("127.0.0.1", 70_000, "that is no address"),
+    ],
+)
+def test_what_can_be_no_address_is_a_connection_that_cannot_be_made(host: str, port: int, reason: str) -> None:
+    """Brokers advertise whatever they are told to."""
+
+    async def work() -> None:
+        with pytest.raises(ConnectionLost, match=reason):
+            await open_connection(host, port, SETTINGS)
+
+    asyncio.run(work())

@@ -77,12 +77,3 @@ def test_the_epoch_goes_on_at_one_after_its_largest() -> None:
     session.accept(42)
 
     assert session.plan({A: at(5)}).session_epoch == 1
-
-
-def test_closing_ends_the_session_once() -> None:
-    session = established(FetchSession())
-    closing = session.close()
-
-    assert closing is not None
-    assert (closing.session_id, closing.session_epoch) == (42, -1)
-    assert session.close() is None

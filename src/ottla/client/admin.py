@@ -30,6 +30,7 @@ from ottla.client.configs import (
     describe_rows,
 )
 from ottla.client.controller import ask_controller, known_node, named_error, only
+from ottla.client.errors import raise_error
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.client.topology import BrokerAddress, TopicInfo, topic_info
 from ottla.errors import KafkaError, LeaderNotAvailable, error_for_code
@@ -334,9 +335,7 @@ class Admin:
         """Return what has settings, of all types when none is named (KIP-1142)."""
         request = ListConfigResourcesRequest(resource_types=list(types))
         response = await self._cluster.call(ApiKey.LIST_CONFIG_RESOURCES, request, ListConfigResourcesResponse)
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         return sorted(ConfigResource.of(row.resource_type, row.resource_name) for row in response.config_resources)
 
     # ---- the cluster
@@ -349,9 +348,7 @@ class Admin:
             brokers = sorted(self._cluster.brokers.values())
             return ClusterDescription(self._cluster.cluster_id, self._cluster.controller_id, brokers)
         response = await self._cluster.call(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse)
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
+        raise_error(response.error_code, response.error_message)
         rows = [BrokerAddress(row.broker_id, row.host, row.port, row.rack) for row in response.brokers]
         return ClusterDescription(response.cluster_id, response.controller_id, sorted(rows))
 
@@ -359,9 +356,7 @@ class Admin:
         """Have the cluster give out a producer id, as every idempotent producer does first."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
         response = await self._cluster.call(ApiKey.INIT_PRODUCER_ID, request, InitProducerIdResponse)
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         return response.producer_id
 
     async def api_versions(self, node_id: int | None = None) -> ApiVersionsResponse:

@@ -14,6 +14,7 @@ from typing import Final
 from ottla.client.assignors import ASSIGNORS, GroupMember, is_cooperative
 from ottla.client.committed import MemberIdentity
 from ottla.client.coordinator import GROUP_CHANNEL, GroupLink
+from ottla.client.errors import raise_error
 from ottla.client.membership import Assigner, GroupSettings, PollGate
 from ottla.errors import (
     FencedInstanceId,
@@ -139,7 +140,7 @@ class ClassicMembership:
             try:
                 connection = await self._link.connection(GROUP_CHANNEL)
                 response = await connection.call(ApiKey.HEARTBEAT, request, HeartbeatResponse)
-                _raise(response.error_code)
+                raise_error(response.error_code)
             except (RebalanceInProgress, UnknownMemberId, IllegalGeneration, FencedInstanceId):
                 raise
             except KafkaError as error:
@@ -165,7 +166,7 @@ class ClassicMembership:
             assignments=assignments,
         )
         response = await connection.call(ApiKey.SYNC_GROUP, request, SyncGroupResponse, self._join_timeout_ms)
-        _raise(response.error_code)
+        raise_error(response.error_code)
         await self._follow(_decode_assignment(response.assignment))
 
     @property
@@ -249,12 +250,6 @@ class ClassicMembership:
         if self._assigner.owned:
             async with self._gate:
                 await self._assigner.lose()
-
-
-def _raise(error_code: int) -> None:
-    error = error_for_code(error_code)
-    if error is not None:
-        raise error
 
 
 def _read_member(row: JoinGroupResponseMember) -> GroupMember:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import GroupLink
+from ottla.client.errors import raise_error
 from ottla.errors import KafkaError, StaleMemberEpoch, UnknownTopicId, UnknownTopicOrPartition, error_for_code
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -171,9 +172,7 @@ async def _fetch_once(
 
 
 def _read(response: OffsetFetchResponse, names: Mapping[bytes, str]) -> dict[TopicPartition, OffsetAndMetadata]:
-    error = error_for_code(response.groups[0].error_code if response.groups else response.error_code)
-    if error is not None:
-        raise error
+    raise_error(response.groups[0].error_code if response.groups else response.error_code)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in response.groups[0].topics if response.groups else ():
         name = names.get(topic.topic_id, topic.name)

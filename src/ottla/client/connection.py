@@ -16,8 +16,8 @@ from ssl import SSLContext
 from typing import Final, TypeVar, cast
 
 from ottla._version import __version__
-from ottla.client.errors import ConnectionLost
-from ottla.errors import UnsupportedVersion, error_for_code
+from ottla.client.errors import ConnectionLost, raise_error
+from ottla.errors import UnsupportedVersion
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import DecodeError, Message
 from ottla.protocol.connection import Answer, ClientConnection, InvalidFrame
@@ -150,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._reason is None:
-            self._reason = str(exc) if exc else "the broker closed the connection"
+            self._reason = "the broker closed the connection" if exc is None else _reason(exc)
         self._drop_held()
         waiting, self._waiting = self._waiting, deque()
         for future, timer in waiting:
@@ -229,9 +229,7 @@ class Connection(asyncio.BufferedProtocol):
             ranges = _ranges(response)
             version = min(ranges.get(ApiKey.API_VERSIONS, (0, 0))[1], version)
             response = await self._ask_versions(version)
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         self.api_versions = response
         self.versions = dict(_ranges(response))
 
@@ -262,6 +260,10 @@ async def open_connection(host: str, port: int, settings: ConnectionSettings) ->
         raise ConnectionLost(address, f"no connection within {settings.connect_timeout_ms / 1000:g} s") from None
     except OSError as error:
         raise ConnectionLost(address, _reason(error)) from error
+    except UnicodeError as error:  # what a user gives and what a broker advertises need not be a name
+        raise ConnectionLost(address, "no host can have that name") from error
+    except (ValueError, OverflowError) as error:  # nor a port
+        raise ConnectionLost(address, f"that is no address ({error})") from error
     try:
         await connection.learn_versions()
         if settings.authenticate is not None:
@@ -281,10 +283,10 @@ def _ranges(response: ApiVersionsResponse) -> Mapping[int, tuple[int, int]]:
     return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
     """A few words for a person in place of the system's sentence."""
     if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
         return "connection refused"
-    if error.strerror:
+    if isinstance(error, OSError) and error.strerror:
         return error.strerror[0].lower() + error.strerror[1:]
     return str(error) or type(error).__name__

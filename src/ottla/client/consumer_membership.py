@@ -14,13 +14,13 @@ from uuid import uuid4
 
 from ottla.client.committed import MemberIdentity
 from ottla.client.coordinator import GROUP_CHANNEL, GroupLink
+from ottla.client.errors import raise_error
 from ottla.client.membership import Assigner, GroupSettings, PollGate
 from ottla.errors import (
     FencedMemberEpoch,
     KafkaError,
     UnknownMemberId,
     UnreleasedInstanceId,
-    error_for_code,
 )
 from ottla.model import TopicId, TopicPartition, format_uuid
 from ottla.protocol.apis import ApiKey
@@ -35,7 +35,6 @@ LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
 FIRST_INTERVAL_MS: Final = 1_000
 """Between heartbeats until the broker has said how often it wants them."""
-OWN_IDS_FROM: Final = 1
 
 
 class ConsumerMembership:
@@ -139,9 +138,7 @@ class ConsumerMembership:
             request.subscribed_topic_regex = self._pattern
         connection = await self._link.connection(GROUP_CHANNEL)
         response = await connection.call(ApiKey.CONSUMER_GROUP_HEARTBEAT, request, ConsumerGroupHeartbeatResponse)
-        error = error_for_code(response.error_code, response.error_message)
-        if error is not None:
-            raise error
+        raise_error(response.error_code, response.error_message)
         self._must_tell_all = False
         self._reported = owned
         self._epoch = response.member_epoch
@@ -196,9 +193,7 @@ class ConsumerMembership:
             instance_id=self._settings.group_instance_id,
         )
         response = await connection.call(ApiKey.CONSUMER_GROUP_HEARTBEAT, request, ConsumerGroupHeartbeatResponse)
-        error = error_for_code(response.error_code)
-        if error is not None:
-            raise error
+        raise_error(response.error_code)
         if response.assignment is not None:
             self._target = await self._named(response.assignment.topic_partitions)
 

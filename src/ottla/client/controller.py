@@ -53,13 +53,6 @@ def named_error(code: int, message: str | None, subject: object) -> KafkaError |
     return type(error)(f"{subject}: {error.sentence}") if error is not None and message is None else error
 
 
-def raise_error(code: int, message: str | None = None) -> None:
-    """Raise the error of a whole answer, if there is one."""
-    error = error_for_code(code, message)
-    if error is not None:
-        raise error
-
-
 def only(results: Mapping[K, R | KafkaError]) -> R:
     """Return the one result, or raise it."""
     if not results:

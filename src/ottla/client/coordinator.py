@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final
 
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
+from ottla.client.errors import raise_error
 from ottla.client.retry import Reaction, reaction_to
 from ottla.errors import (
     CoordinatorLoadInProgress,
@@ -15,13 +17,11 @@ from ottla.errors import (
     KafkaError,
     NetworkException,
     NotCoordinator,
-    error_for_code,
 )
 from ottla.protocol.apis import ApiKey
-from ottla.protocol.codec import Message
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
-M = TypeVar("M", bound=Message)
+_log = logging.getLogger(__name__)
 
 GROUP: Final = 0
 BATCHED_KEYS_FROM: Final = 4
@@ -75,9 +75,7 @@ class GroupLink:
         response = await connection.send(ApiKey.FIND_COORDINATOR, request, version, None)
         assert isinstance(response, FindCoordinatorResponse)
         row = response.coordinators[0] if response.coordinators else response
-        error = error_for_code(row.error_code)
-        if error is not None:
-            raise error
+        raise_error(row.error_code)
         if row.node_id not in self.cluster.brokers:
             await self.cluster.refresh()
         return row.node_id
@@ -90,9 +88,11 @@ class GroupLink:
     async def pause_after(self, error: KafkaError, attempt: int, deadline: float | None = None) -> None:
         """Wait a little before another attempt. Raises `error` where another one would be in vain, or after `deadline`.
 
-        Without one a membership goes on trying for ever, as Kafka's consumer does.
+        Without one a membership goes on trying for ever, as Kafka's consumer does, and as that one warns of it.
         """
         self.note(error)
+        if deadline is None and isinstance(error, NetworkException) and attempt.bit_count() == 1:
+            _log.warning("group %s cannot be reached, trying on: %s", self.group_id, error)
         is_passing = isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress)
         if not is_passing and reaction_to(error) is Reaction.GIVE_UP:
             raise error

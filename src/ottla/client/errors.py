@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.errors import InvalidRecord, KafkaError, NetworkException, OffsetOutOfRange, RequestTimedOut
+from ottla.errors import (
+    InvalidRecord,
+    KafkaError,
+    NetworkException,
+    OffsetOutOfRange,
+    RequestTimedOut,
+    error_for_code,
+)
 from ottla.model import TopicPartition
 
 
@@ -66,3 +73,10 @@ def about_partition(partition: TopicPartition, error: KafkaError) -> KafkaError:
     named = KafkaError.__new__(type(error))
     KafkaError.__init__(named, f"{partition}: {error}")
     return named
+
+
+def raise_error(code: int, message: str | None = None) -> None:
+    """Raise what a broker answered, unless that is no error."""
+    error = error_for_code(code, message)
+    if error is not None:
+        raise error

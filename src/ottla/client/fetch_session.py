@@ -15,7 +15,6 @@ from ottla.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenT
 FULL_EPOCH: Final = 0
 """Names every partition, and asks the broker to remember them."""
 
-CLOSING_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**31 - 1
 
 
@@ -75,14 +74,6 @@ class FetchSession:
         self._epoch = FULL_EPOCH
         if is_forgotten:
             self._id = 0
-
-    def close(self) -> SessionRequest | None:
-        """Return what to say so that the broker drops the session at once; None when there is none."""
-        if self._id == 0:
-            return None
-        closing = SessionRequest(self._id, CLOSING_EPOCH, (), ())
-        self._id, self._epoch = 0, FULL_EPOCH
-        return closing
 
 
 def topic_rows(said: SessionRequest) -> list[FetchTopic]:

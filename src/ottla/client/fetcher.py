@@ -88,7 +88,7 @@ class Fetcher:
         self._is_closed = False
 
     async def close(self) -> None:
-        """Stop fetching; brokers forget the sessions with their connections."""
+        """Stop fetching. Brokers drop sessions that are used no more by themselves, when they need room."""
         self._is_closed = True
         if self._wake_timer is not None:
             self._wake_timer.cancel()

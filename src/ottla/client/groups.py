@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ottla.client.cluster import Cluster
 from ottla.client.committed import CommitAnswers, OffsetAndMetadata, commit_offsets, fetch_committed
 from ottla.client.coordinator import GroupLink
+from ottla.client.errors import raise_error
 from ottla.client.offsets import OffsetAndTimestamp, list_offsets
 from ottla.errors import (
     GroupIdNotFound,
@@ -128,7 +129,7 @@ class Groups:
         )
         found: dict[str, GroupListing] = {}
         for answer in answers:
-            _raise(answer.error_code)
+            raise_error(answer.error_code)
             for row in answer.groups:
                 found[row.group_id] = GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)
         return [found[group_id] for group_id in sorted(found)]
@@ -155,7 +156,7 @@ class Groups:
         request = ConsumerGroupDescribeRequest(group_ids=[link.group_id])
         response = await connection.call(ApiKey.CONSUMER_GROUP_DESCRIBE, request, ConsumerGroupDescribeResponse)
         group = response.groups[0]
-        _raise(group.error_code, group.error_message)
+        raise_error(group.error_code, group.error_message)
         return _described_consumer(group)
 
     async def _describe_classic(self, link: GroupLink) -> GroupDescription:
@@ -163,7 +164,7 @@ class Groups:
         request = DescribeGroupsRequest(groups=[link.group_id])
         response = await connection.call(ApiKey.DESCRIBE_GROUPS, request, DescribeGroupsResponse)
         group = response.groups[0]
-        _raise(group.error_code)
+        raise_error(group.error_code)
         if group.group_state == DEAD:
             raise GroupIdNotFound(f"group {link.group_id!r} does not exist")
         return _described_classic(group)
@@ -181,8 +182,6 @@ class Groups:
             return error
         refusal = error_for_code(response.results[0].error_code)
         return None if refusal is None else type(refusal)(f"group {group_id!r}: {refusal.sentence}")
-
-    # ---- offsets
 
     async def remove_members(
         self, group_id: str, members: Iterable[MemberDescription], *, reason: str = ""
@@ -206,8 +205,10 @@ class Groups:
         connection = await GroupLink(self._cluster, group_id).connection()
         request = LeaveGroupRequest(group_id=group_id, members=leaving)
         response = await connection.call(ApiKey.LEAVE_GROUP, request, LeaveGroupResponse)
-        _raise(response.error_code)
+        raise_error(response.error_code)
         return {row.group_instance_id or row.member_id: error_for_code(row.error_code) for row in response.members}
+
+    # ---- offsets
 
     async def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -231,7 +232,7 @@ class Groups:
             topics=[OffsetDeleteRequestTopic(name=name, partitions=rows) for name, rows in topics.items()],
         )
         response = await connection.call(ApiKey.OFFSET_DELETE, request, OffsetDeleteResponse)
-        _raise(response.error_code)
+        raise_error(response.error_code)
         return {
             TopicPartition(topic.name, row.partition_index): error_for_code(row.error_code)
             for topic in response.topics
@@ -342,9 +343,3 @@ def _read_assignment(member: DescribedGroupMember) -> list[TopicPartition] | Non
     except (DecodeError, KafkaError):
         return None
     return [TopicPartition(topic.topic, number) for topic in assigned for number in topic.partitions]
-
-
-def _raise(error_code: int, message: str | None = None) -> None:
-    error = error_for_code(error_code, message)
-    if error is not None:
-        raise error

@@ -33,7 +33,8 @@ from ottla.model import TopicPartition
 from ottla.records.compression import Codec
 from ottla.records.record import Headers
 
-ACKS: Final = {"all": -1, -1: -1, 0: 0, 1: 1}
+LAST_TIMESTAMP_MS: Final = 2**63 - 1
+ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1, -1: -1, 0: 0, 1: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class ProducerSettings:
     """How records are sent. Names are those of Kafka's producer."""
 
     acks: int | str = "all"
-    """0, 1 or "all"."""
+    """0, 1 or "all"; also as the text that Kafka's producer takes."""
     enable_idempotence: bool = True
     """Needs acks=all; with other acks it is off."""
     compression_type: str = "none"
@@ -176,8 +177,8 @@ class Producer:
     ) -> Delivery:
         """Put a record into its batch and return its delivery; waits for memory up to max.block.ms.
 
-        A `value` of None is a tombstone. Raises `MessageTooLarge`, `UnknownTopicOrPartition`, `BufferFull`, and what
-        ended the producer.
+        A `value` of None is a tombstone. Raises `ValueError` for a timestamp that records cannot have,
+        `MessageTooLarge`, `UnknownTopicOrPartition`, `BufferFull`, and what ended the producer.
         """
         if self._sender.is_woken:
             await asyncio.sleep(0)  # a program that does nothing but send must not keep full batches from leaving
@@ -194,6 +195,8 @@ class Producer:
             raise UnknownTopicOrPartition(f"topic {topic!r} has {len(queues.queues)} partitions, none is {partition}")
         if timestamp_ms is None:
             timestamp_ms = self._clock.wall_ms()
+        elif not 0 <= timestamp_ms <= LAST_TIMESTAMP_MS:
+            raise ValueError(f"timestamp_ms is {timestamp_ms}; 0 to {LAST_TIMESTAMP_MS} are possible")
         headers = tuple(headers) if headers else ()
         queue = queues.queues[partition]
         delivery = self._accumulator.append(queue, timestamp_ms, key, value, headers)

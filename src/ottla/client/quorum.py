@@ -11,7 +11,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.controller import ask_controller, raise_error
+from ottla.client.controller import ask_controller
+from ottla.client.errors import raise_error
 from ottla.errors import KafkaError, UnknownServerError, error_for_code
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages.describe_quorum import (

@@ -12,9 +12,10 @@ from typing import Any
 
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
+from ottla.client.errors import raise_error
 from ottla.client.retry import Reaction, reaction_to
 from ottla.client.sequencing import Sequencing
-from ottla.errors import KafkaError, UnknownServerError, error_for_code
+from ottla.errors import KafkaError, UnknownServerError
 from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -119,9 +120,7 @@ class Readiness:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
         try:
             response = await self._cluster.call(ApiKey.INIT_PRODUCER_ID, request, InitProducerIdResponse)
-            error = error_for_code(response.error_code)
-            if error is not None:
-                raise error
+            raise_error(response.error_code)
             self._sequencing.identify(response.producer_id, response.producer_epoch)
         except KafkaError as error:
             if reaction_to(error) is Reaction.GIVE_UP:

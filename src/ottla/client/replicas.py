@@ -13,7 +13,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.controller import ask_controller, by_topic, known_node, named_error, raise_error
+from ottla.client.controller import ask_controller, by_topic, known_node, named_error
+from ottla.client.errors import raise_error
 from ottla.errors import KafkaError, LeaderNotAvailable, error_for_code
 from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey

@@ -57,8 +57,9 @@ def _parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if text.endswith("]") or not colon or (":" in host and not host.startswith("[")):
         host, port = text, str(DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not host or "[" in host or "]" in host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise ValueError(f"{text!r} is no address; HOST:PORT is expected")
     return host, int(port)
 

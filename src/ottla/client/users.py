@@ -12,7 +12,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.controller import ask_controller, named_error, raise_error
+from ottla.client.controller import ask_controller, named_error
+from ottla.client.errors import raise_error
 from ottla.errors import KafkaError, error_for_code
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.messages.alter_client_quotas import (
