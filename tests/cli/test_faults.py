@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ottla.client import sync
+from ottla.cli.formats import format_writer
+from ottla.client import TopicPartition, sync
 from ottla.commitlog import CommitLog
+from ottla.records.record import Record
 from ottla.testing.cluster import broker_in_thread
 from tests.cli.test_commands import Ottla
 
@@ -289,6 +291,78 @@ def test_a_start_that_is_refused_is_one_line(tmp_path: Path) -> None:
     assert [line for line in err.splitlines() if "few files" not in line] == [
         f"ottla: {tmp_path / 'nope'} has no meta.properties: there is nothing to serve read-only"
     ]
+
+
+# ---- words that no request can carry
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "create", "\udcff"),
+        ("topics", "alter", "t", "-c", "a=\udcff"),
+        ("groups", "describe", "\udcff"),
+        ("configs", "get", "group", "\udcff"),
+        ("consume", "\udcff"),
+        ("consume", "t", "-g", "\udcff"),
+        ("consume", "t", "-g", "g" * 40_000),
+        ("topics", "alter", "t", "-c", f"a={'b' * 40_000}"),
+        ("produce", "t", "-H", "\udcff=value"),
+    ],
+    ids=lambda words: " ".join(words)[:40].encode("ascii", "backslashreplace").decode(),
+)
+def test_a_word_that_no_request_can_carry_is_wrong_use(ottla: Ottla, words: tuple[str, ...]) -> None:
+    """Bytes that are not UTF-8 come as surrogates from the command line."""
+    with broker_in_thread() as running:
+        assert ottla("topics", "create", "t", "-b", running.address).code == 0
+        code, out, err = ottla(*words, "-b", running.address, stdin=b"x\n")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "is no text in UTF-8" in err or "more than a request can carry" in err
+
+
+@pytest.mark.parametrize("words", [("--null", "\udcff"), ("--format", "\udcff%s")], ids=["null", "format"])
+def test_bytes_that_are_no_text_may_stand_for_null_and_in_formats(ottla: Ottla, words: tuple[str, ...]) -> None:
+    assert ottla("consume", "t", *words, "-b", "127.0.0.1:1").code == 3, "only the cluster is missing"
+    assert (
+        format_writer("\udcff%s", null=b"-", is_hex=False)(TopicPartition("t", 0), [Record(0, 0, None, b"v")])
+        == b"\xffv"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"value": "x", "timestamp_ms": -2}',
+        b'{"value": "x", "timestamp_ms": 9223372036854775808}',
+        b'{"value": "x", "timestamp_ms": true}',
+        b'{"value": "x", "timestamp_ms": 1.5}',
+        b'{"value": "x", "headers": [{"name": "\\ud800"}]}',
+        b'{"value": "\\ud800"}',
+        b"[" * 200_000,
+    ],
+    ids=lambda line: line[:40].decode(),
+)
+def test_a_record_that_cannot_be_is_told_by_its_line(ottla: Ottla, line: bytes) -> None:
+    with broker_in_thread() as running:
+        told = ottla("produce", "t", "--input", "json", "-b", running.address, stdin=b'{"value": 1}\n' + line)
+    assert told.code == 1
+    assert told.err.count("\n") == 2
+    assert "standard input, line 2: not a record in JSON" in told.err
+
+
+def test_a_record_of_old_without_a_time_gets_one(ottla: Ottla) -> None:
+    with broker_in_thread() as running:
+        line = b'{"value": "x", "timestamp_ms": -1}'
+        assert ottla("produce", "t", "--input", "json", "-q", "-b", running.address, stdin=line).code == 0
+        out = ottla("consume", "t", "-u", "end", "-q", "--format", "%T", "-b", running.address).out
+    assert int(out) > 0
+
+
+def test_a_broker_that_advertises_no_address_is_told_by_ping(ottla: Ottla) -> None:
+    with broker_in_thread({"advertised.listeners": "PLAINTEXT://a..b:9092"}) as running:
+        code, _, err = ottla("ping", "-b", running.address)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "advertises a..b:9092, which cannot be reached from here (no host can have that name)" in err
 
 
 # ---- names that are there already

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from ottla.cli.json_shapes import LINES, OFTEN_ABSENT, SHAPES, Shape, written
+from ottla.cli.json_shapes import LINES, OFTEN_ABSENT, SHAPES, TOLD_BY_NAME, Shape, written
 from ottla.cli.main import main
 from ottla.cli.reference import leaf_commands
 from ottla.client import GroupSettings, sync
@@ -69,7 +69,7 @@ def misfit(shape: Shape, value: object, where: str = "", absent: tuple[str, ...]
         return next((text for text in found if text is not None), None)
     if not isinstance(value, dict):
         return f"{where} is no object"
-    names = {name.removesuffix("_base64") for name in value}
+    names = {name.removesuffix(TOLD_BY_NAME) for name in value}
     if "*" not in shape and (names - shape.keys() or shape.keys() - names - set(absent)):
         return f"{where} has {sorted(names)}, not {sorted(shape)}"
     found = (misfit(shape.get(name, shape.get("*", "text")), one, f"{where}.{name}") for name, one in value.items())

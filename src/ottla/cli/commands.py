@@ -105,22 +105,26 @@ def run_command(words: Sequence[str]) -> int:
             cli.invoke(context)
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return error.exit_code
-    except click.ClickException as error:
-        click.echo(f"ottla: {_one_line(error)}", err=True)
-        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
         raise
-    except OSError as error:
-        from ottla.cli.output import ANSWER_IS_NO, describe_os_error, say_error
+    except (click.ClickException, OSError) as error:
+        return _complain(error)
+    return 0
 
+
+def _complain(error: click.ClickException | OSError) -> int:
+    from ottla.cli.output import ANSWER_IS_NO, describe_os_error, say, say_error
+
+    if isinstance(error, OSError):
         say_error(describe_os_error(error))
         return ANSWER_IS_NO
-    return 0
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        say(error.format_message())
+    else:
+        say_error(_one_line(error))
+    return error.exit_code
 
 
 def _one_line(error: click.ClickException) -> str:

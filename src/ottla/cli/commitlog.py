@@ -20,6 +20,7 @@ from ottla.cli.output import (
     Refused,
     count_text,
     describe_error,
+    no_topic,
     print_json,
     print_line,
     run,
@@ -165,7 +166,7 @@ def import_(file: str, topic: str, partition: int, start_offset: int, acks: str,
 
     async def work() -> int:
         settings = cluster_settings(allow_auto_create_topics=True)
-        sending = ProducerSettings(acks=acks if acks == "all" else int(acks), linger_ms=5)
+        sending = ProducerSettings(acks=acks, linger_ms=5)
         async with Producer(bootstrap, settings=sending, cluster=settings) as producer:
             try:
                 await producer.partitions_of(topic, patience_ms=PATIENCE_MS)
@@ -227,7 +228,7 @@ def export(topic: str, file: str, partition: int, start_offset: int, as_json: bo
             try:
                 await consumer.partitions_of(topic)
             except UnknownTopicOrPartition:
-                raise Refused(f"topic {topic!r} does not exist; `ottla topics list` shows what does") from None
+                raise no_topic(topic) from None
             with CommitLog(file) as log:
                 count = await _export(consumer, TopicPartition(topic, partition), start_offset, log)
         if as_json:

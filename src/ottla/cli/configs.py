@@ -90,7 +90,7 @@ def get(kind: str, name: str, keys: tuple[str, ...], show_all: bool, as_json: bo
                 [(entry.name, _value_text(entry), entry.source.name.lower()) for entry in shown],
             )
         if missing:
-            raise Refused(f"{kind} {name} has no setting {missing[0]}")
+            raise Refused(f"{kind} {name} has no setting {missing[0]!r}")
         return DONE
 
     run(work())
@@ -155,7 +155,7 @@ def explain(patterns: tuple[str, ...], as_json: bool) -> None:
                 print(f"{row.name} ({row.scope}; {row.facts})\n    {row.documentation}")
         unknown = [pattern for pattern in patterns if not any(explained(pattern))]
         if unknown:
-            raise Refused(f"no setting is called {unknown[0]}; try ottla configs explain '*{unknown[0]}*'")
+            raise Refused(f"no setting is called {unknown[0]!r}; try: ottla configs explain '*{unknown[0]}*'")
         return DONE
 
     run(work())
@@ -190,7 +190,7 @@ async def check_are_set(admin: Admin, resource: ConfigResource, keys: Sequence[s
     entries = await describe(admin, resource)
     for key in keys:
         if key not in entries or not any(synonym[2] in _OWN_SOURCES for synonym in _with_fallbacks(entries[key])):
-            raise Refused(f"{told(resource)} has no setting {key} of its own")
+            raise Refused(f"{told(resource)} has no setting {key!r} of its own")
 
 
 def _with_fallbacks(entry: ConfigEntry) -> Sequence[tuple[str, str | None, ConfigSource]]:

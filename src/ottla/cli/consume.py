@@ -100,7 +100,8 @@ def consume(
     if sum((template is not None, is_json, with_keys or with_headers)) > 1:
         raise click.UsageError("--format, --json and --keys/--headers exclude each other")
     wanted = _range(start, until, count)
-    write = _writer(template, null.encode(), is_json=is_json, is_hex=is_hex, keys=with_keys, headers=with_headers)
+    null_bytes = null.encode("utf-8", "surrogateescape")
+    write = _writer(template, null_bytes, is_json=is_json, is_hex=is_hex, keys=with_keys, headers=with_headers)
     if group is not None:
         if not group:
             raise click.BadParameter("a group has a name", param_hint="--group")

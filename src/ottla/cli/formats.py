@@ -115,7 +115,7 @@ def _parse(template: str, null: bytes, show: Callable[[bytes], bytes]) -> list[_
             data, position = _escape(template, position)
             literal += data
         elif character != "%":
-            literal += character.encode()
+            literal += character.encode("utf-8", "surrogateescape")
         else:
             letter = template[position : position + 1]
             position += 1

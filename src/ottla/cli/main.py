@@ -9,16 +9,20 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from ottla.cli.interrupts import hold_off, take_again
-from ottla.cli.pipes import drop_output
+from ottla.cli.pipes import drop_output, open_missing
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 the answer is no, 2 wrong use, 3 the cluster cannot be reached."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    out = sys.stdout
     hold_off()
+    open_missing()
+    out = sys.stdout
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")  # a terminal that cannot show a name is no reason to fail
     try:
         code = _run(words)
         out.flush()

@@ -17,10 +17,11 @@ from typing import Final
 
 from ottla.cli.latencies import Latencies, timed_each
 from ottla.cli.options import cluster_settings
-from ottla.cli.output import Refused, count_text, say
+from ottla.cli.output import Refused, count_text, no_topic, say
 from ottla.client.consumer import Consumer
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.client.producer_batch import Delivery
+from ottla.errors import UnknownTopicOrPartition
 from ottla.model import TopicPartition
 
 LOOK_AGAIN_MS: Final = 100
@@ -59,7 +60,7 @@ async def produce_load(
     timed = timed_each(records)
     values = _values(size_bytes)
     async with Producer(bootstrap, settings=settings, cluster=cluster_settings()) as producer:
-        await producer.partitions_of(topic, patience_ms=0)
+        await _check_topic(producer, topic)
 
         def acknowledged(sent: float, delivery: Delivery) -> None:
             latencies.note(time.perf_counter() - sent)
@@ -79,6 +80,14 @@ async def produce_load(
                     break  # flush says why
             await producer.flush()
         return time.perf_counter() - started, latencies
+
+
+async def _check_topic(client: Producer | Consumer, topic: str) -> None:
+    """Raises `Refused` where it is not there: nothing is measured with a topic that was not made for that."""
+    try:
+        await (client.partitions_of(topic, 0) if isinstance(client, Producer) else client.partitions_of(topic))
+    except UnknownTopicOrPartition:
+        raise no_topic(topic) from None
 
 
 def _values(size_bytes: int) -> Iterator[bytes]:
@@ -105,6 +114,7 @@ async def consume_load(bootstrap: str, topic: str, records: int | None, tell: Te
     """
     count = size_bytes = 0
     async with Consumer(bootstrap, auto_offset_reset="earliest", cluster=cluster_settings()) as consumer:
+        await _check_topic(consumer, topic)
         await consumer.assign_topics(topic)
         ends = await consumer.end_offsets(consumer.assignment)
         started = finished = time.perf_counter()
@@ -152,7 +162,7 @@ def _say_stopped(count: int) -> None:
 
 
 async def measure_latency(
-    bootstrap: str, topic: str, records: int, size_bytes: int, rate: float, acks: int | str
+    bootstrap: str, topic: str, records: int, size_bytes: int, rate: float, acks: str
 ) -> tuple[Latencies, Latencies]:
     """Return the times to the acknowledgement and to the consumer, of each record on partition 0."""
     partition = TopicPartition(topic, 0)
@@ -163,6 +173,7 @@ async def measure_latency(
         Producer(bootstrap, settings=ProducerSettings(acks=acks, linger_ms=0), cluster=cluster_settings()) as producer,
         Consumer(bootstrap, cluster=cluster_settings()) as consumer,
     ):
+        await _check_topic(consumer, topic)
         await consumer.assign([partition])
         await consumer.position(partition)
 

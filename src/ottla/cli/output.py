@@ -30,6 +30,11 @@ class Refused(Exception):
     """The command cannot be done; the message says why, in words for a person."""
 
 
+def no_topic(topic: str) -> Refused:
+    """Return what a command raises for a topic that is not there and that it does not create."""
+    return Refused(f"topic {topic!r} does not exist; `ottla topics list` shows what does")
+
+
 class WrongUse(Exception):
     """The command makes no sense as given."""
 
@@ -52,11 +57,14 @@ def run(work: Coroutine[Any, Any, int]) -> NoReturn:
         code = ANSWER_IS_NO
         say_error(str(error))
     except KafkaError as error:
-        code = UNREACHABLE if isinstance(error, ClusterUnreachable | ConnectionLost) else ANSWER_IS_NO
+        code = code_of(error)
         say_error(describe_error(error))
     except OSError as error:
         code = ANSWER_IS_NO
         say_error(describe_os_error(error))
+    except ValueError as error:
+        code = WRONG_USE
+        say_error(_describe_misfit(error))
     sys.exit(code)
 
 
@@ -71,6 +79,11 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(work)
 
 
+def code_of(error: KafkaError) -> int:
+    """Return the exit code for a command that ended with this error."""
+    return UNREACHABLE if isinstance(error, ClusterUnreachable | ConnectionLost) else ANSWER_IS_NO
+
+
 def describe_error(error: KafkaError) -> str:
     """Return one line about an error, with Kafka's name for it."""
     if isinstance(error, ClusterUnreachable):
@@ -80,15 +93,29 @@ def describe_error(error: KafkaError) -> str:
     return f"{text} [{error.name}]"
 
 
+def _describe_misfit(error: ValueError) -> str:
+    """Return one line about a word that no request can carry; raises any other error, which shows a mistake of ours."""
+    from ottla.protocol.primitives import EncodeError
+
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object!r} is no text in UTF-8"
+    if isinstance(error, EncodeError):
+        return f"what was given is more than a request can carry: {error}"
+    raise error
+
+
 def describe_os_error(error: OSError) -> str:
     """Return one line about what the system refused, with the file's name where that is known."""
     return f"{error.filename or 'input or output'}: {error.strerror or error}"
 
 
 def say(text: str) -> None:
-    """Talk to the person: stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    """Talk to the person: stderr. Where nobody listens any more the exit code still tells."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        drop_output(sys.stderr)
 
 
 def say_error(text: str) -> None:
@@ -96,9 +123,9 @@ def say_error(text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document, indented where a person looks."""
+    """Print one JSON document, indented where a person looks, and escaped where the output cannot have all letters."""
     indent = 2 if sys.stdout.isatty() else None
-    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=sys.stdout.encoding.lower() != "utf-8") + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
@@ -148,10 +175,12 @@ def report_changes(results: Mapping[str, KafkaError | None], done: str, *, as_js
 
 def failed_rows(results: Iterable[tuple[str, object]]) -> int:
     """Say a line for each named result that is an error; return the exit code for all of them together."""
-    code = DONE
+    codes = set()
     for name, result in results:
         if isinstance(result, KafkaError):
             text = describe_error(result)
             say_error(text if name in text else f"{name}: {text}")
-            code = ANSWER_IS_NO
-    return code
+            codes.add(code_of(result))
+        else:
+            codes.add(DONE)
+    return codes.pop() if len(codes) == 1 else ANSWER_IS_NO if codes else DONE

@@ -74,7 +74,7 @@ def perf_produce(
     from ottla.client.producer import ProducerSettings
 
     settings = ProducerSettings(
-        acks=acks if acks == "all" else int(acks),
+        acks=acks,
         compression_type=compression,
         linger_ms=linger_ms,
         batch_size=batch_size,
@@ -149,7 +149,9 @@ def _rates_line(count: int, size_bytes: int, seconds: float) -> str:
     return f"{count_text(count, 'record')} in {seconds:.2f} s: {rate:,.0f} records/s, {megabytes:.1f} MB/s"
 
 
-@perf.command(epilog=examples("ottla perf latency load --records 100 --rate 1000"))
+@perf.command(
+    epilog=examples("ottla perf latency load --records 100 --rate 1000", "ottla perf latency load -n 100 --json")
+)
 @click.argument("topic")
 @click.option(
     "-n",
@@ -194,9 +196,7 @@ def latency(topic: str, records: int, size_bytes: int, rate: float, acks: str, a
     from ottla.cli.measuring import measure_latency
 
     async def work() -> int:
-        acknowledged, received = await measure_latency(
-            bootstrap, topic, records, size_bytes, rate, acks if acks == "all" else int(acks)
-        )
+        acknowledged, received = await measure_latency(bootstrap, topic, records, size_bytes, rate, acks)
         rows = {"acknowledged": acknowledged.figures(), "received": received.figures()}
         if as_json:
             print_json({"records": records, "rate": rate, "unit": "ms", **rows})

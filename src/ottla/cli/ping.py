@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
+from collections.abc import Sequence
 
 import click
 
 from ottla.cli.options import CLIENT_ID, MOST_SECONDS, Amount, bootstrap_option, examples, json_option
-from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, print_json, print_line, run, say_error
+from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, count_text, print_json, print_line, run, say_error
 from ottla.client.connection import ConnectionSettings, format_address, open_connection
 from ottla.client.errors import ConnectionLost
 from ottla.client.topology import parse_bootstrap
 from ottla.protocol.apis import API, ApiKey
-from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 
 
 @click.command(epilog=examples("ottla ping", "ottla ping --count 100 --json"))
@@ -52,14 +53,15 @@ def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> N
         rows: list[dict[str, object]] = []
         for host, port in parse_bootstrap(bootstrap):
             try:
-                rows.append(await _ping(host, port, settings, count))
+                row, advertised = await _ping(host, port, settings, count)
             except ConnectionLost as error:
                 say_error(f"no answer from {error.address}: {error.reason}")
                 code = ANSWER_IS_NO
             else:
+                rows.append(row)
                 if not as_json:
-                    _print(rows[-1])
-                unreachable = await _find_unreachable(rows[-1], settings)
+                    _print(row)
+                unreachable = await _find_unreachable(advertised, settings)
                 for address, reason in unreachable.items():
                     say_error(
                         f"a broker there advertises {address}, which cannot be reached from here ({reason}): "
@@ -73,22 +75,26 @@ def ping(count: int, timeout_seconds: float, as_json: bool, bootstrap: str) -> N
     run(work())
 
 
-async def _find_unreachable(row: dict[str, object], settings: ConnectionSettings) -> dict[str, str]:
+async def _find_unreachable(
+    advertised: Sequence[MetadataResponseBroker], settings: ConnectionSettings
+) -> dict[str, str]:
     """Try the addresses that are advertised; return those that fail with the reason."""
     failures: dict[str, str] = {}
-    addresses = row["advertised"]
-    assert isinstance(addresses, list)
-    for address in addresses:
-        ((host, port),) = parse_bootstrap(address)
+    for broker in advertised:
         try:
-            await (await open_connection(host, port, settings)).close()
+            await (await open_connection(broker.host, broker.port, settings)).close()
         except ConnectionLost as error:
             failures[error.address] = error.reason
     return failures
 
 
-async def _ping(host: str, port: int, settings: ConnectionSettings, count: int) -> dict[str, object]:
-    """Time the connection with its version handshake, then the smallest request that every broker serves."""
+async def _ping(
+    host: str, port: int, settings: ConnectionSettings, count: int
+) -> tuple[dict[str, object], Sequence[MetadataResponseBroker]]:
+    """Time the connection with its version handshake, then the smallest request that every broker serves.
+
+    Returns what is told of it, and the brokers that are advertised.
+    """
     started = time.perf_counter()
     connection = await open_connection(host, port, settings)
     connected_ms = (time.perf_counter() - started) * 1000
@@ -102,7 +108,7 @@ async def _ping(host: str, port: int, settings: ConnectionSettings, count: int) 
                 await asyncio.sleep(0.01)
     finally:
         await connection.close()
-    return {
+    row: dict[str, object] = {
         "address": connection.address,
         "cluster_id": response.cluster_id,
         "brokers": len(response.brokers),
@@ -117,18 +123,19 @@ async def _ping(host: str, port: int, settings: ConnectionSettings, count: int) 
             API[key].name: [low, high] for key, (low, high) in sorted(connection.versions.items()) if key in API
         },
     }
+    return row, response.brokers
 
 
 def _print(row: dict[str, object]) -> None:
-    times, versions = row["round_trip_ms"], row["versions"]
+    times, versions, brokers = row["round_trip_ms"], row["versions"], row["brokers"]
+    assert isinstance(brokers, int)
     assert isinstance(times, dict)
     assert isinstance(versions, dict)
     spoken = ", ".join(
         f"{name} {versions[name][0]}-{versions[name][1]}" for name in ("Produce", "Fetch") if name in versions
     )
-    brokers = "1 broker" if row["brokers"] == 1 else f"{row['brokers']} brokers"
     print_line(
-        f"{row['address']} answers: cluster {row['cluster_id']}, {brokers}, "
+        f"{row['address']} answers: cluster {row['cluster_id']}, {count_text(brokers, 'broker')}, "
         f"connected in {row['connect_ms']} ms, round trip {times['median']} ms "
         f"(min {times['min']}, max {times['max']}); {spoken} and {len(versions)} APIs in all"
     )

@@ -17,6 +17,7 @@ import click
 from ottla.cli.formats import bytes_from_json
 from ottla.cli.input_lines import read_chunks, read_lines
 from ottla.cli.options import (
+    LAST_MS,
     bootstrap_option,
     cluster_settings,
     examples,
@@ -24,9 +25,21 @@ from ottla.cli.options import (
     parse_headers,
     producer_options,
 )
-from ottla.cli.output import ANSWER_IS_NO, DONE, Refused, count_text, describe_error, print_json, run, say, say_error
+from ottla.cli.output import (
+    ANSWER_IS_NO,
+    DONE,
+    Refused,
+    code_of,
+    count_text,
+    describe_error,
+    print_json,
+    run,
+    say,
+    say_error,
+)
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.errors import KafkaError, UnknownTopicOrPartition
+from ottla.model import NO_TIMESTAMP_MS
 from ottla.records.record import Headers
 
 TOPIC_PATIENCE_MS: Final = 900
@@ -125,7 +138,7 @@ def produce(
         form=Form(form),
     )
     settings = ProducerSettings(
-        acks=acks if acks == "all" else int(acks),
+        acks=acks,
         compression_type=compression,
         batch_size=batch_size,
         linger_ms=linger_ms,
@@ -202,7 +215,9 @@ async def _produce(
         except KafkaError as error:
             problem = error
         report.tell(problem)
-        return DONE if problem is None else ANSWER_IS_NO
+        if problem is None:
+            return DONE
+        return code_of(problem) if isinstance(problem, KafkaError) else ANSWER_IS_NO
     except asyncio.CancelledError:
         report.tell(is_cut_short=True)
         raise
@@ -280,14 +295,30 @@ def _row_from_json(line: bytes, where: str, shape: Shape) -> Row:
         headers = fields.get("headers") or []
         if not isinstance(headers, list) or not all(isinstance(one, dict) and "name" in one for one in headers):
             raise ValueError('headers are a list of {"name": ..., "value": ...}')
-        timestamp_ms = fields.get("timestamp_ms")
-        if timestamp_ms is not None and not isinstance(timestamp_ms, int):
-            raise ValueError("timestamp_ms is no whole number")
         return Row(
             bytes_from_json(fields, "key") if "key" in fields or "key_base64" in fields else shape.key,
             bytes_from_json(fields, "value"),
-            (*shape.headers, *((str(header["name"]), bytes_from_json(header, "value")) for header in headers)),
-            timestamp_ms=timestamp_ms,
+            (*shape.headers, *((_header_name(header), bytes_from_json(header, "value")) for header in headers)),
+            timestamp_ms=_timestamp_ms(fields),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(f"{where}: not a record in JSON ({error})") from None
+    except RecursionError:
+        raise Refused(f"{where}: not a record in JSON (too many brackets within each other)") from None
+
+
+def _header_name(header: dict[str, object]) -> str:
+    """Raises `ValueError` for one that is no text in UTF-8, as JSON's escapes allow."""
+    name = str(header["name"])
+    name.encode()
+    return name
+
+
+def _timestamp_ms(fields: dict[str, object]) -> int | None:
+    """Return None for what old records without a time have. Raises `ValueError` for what no record can have."""
+    timestamp_ms = fields.get("timestamp_ms")
+    if timestamp_ms in (None, NO_TIMESTAMP_MS):
+        return None
+    if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= LAST_MS:
+        raise ValueError(f"timestamp_ms is no whole number from 0 to {LAST_MS}")
+    return timestamp_ms

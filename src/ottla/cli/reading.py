@@ -14,7 +14,7 @@ from typing import Final
 
 from ottla.cli.formats import Writer
 from ottla.cli.options import cluster_settings
-from ottla.cli.output import DONE, Refused, count_text, say
+from ottla.cli.output import DONE, count_text, no_topic, say
 from ottla.cli.progress import Progress, no_progress, progress_bar
 from ottla.cli.shared_reading import where_it_was
 from ottla.client.consumer import Consumer
@@ -92,7 +92,7 @@ class Reading:
             try:
                 all_of_it = await self._consumer.partitions_of(topic)
             except UnknownTopicOrPartition:
-                raise Refused(f"topic {topic!r} does not exist; `ottla topics list` shows what does") from None
+                raise no_topic(topic) from None
             wanted += [TopicPartition(topic, partition) for partition in partitions] if partitions else all_of_it
         await self._consumer.assign(wanted)
         return wanted

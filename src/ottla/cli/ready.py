@@ -14,9 +14,9 @@ from typing import Final
 import click
 
 from ottla.cli.options import MOST_SECONDS, Amount, bootstrap_option, cluster_settings, examples, json_option
-from ottla.cli.output import ANSWER_IS_NO, DONE, UNREACHABLE, describe_error, print_json, run, say, say_error
+from ottla.cli.output import DONE, code_of, describe_error, print_json, run, say, say_error
 from ottla.client.admin import Admin, NewTopic
-from ottla.client.errors import ClusterUnreachable, ConnectionLost
+from ottla.client.errors import ClusterUnreachable
 from ottla.errors import KafkaError, UnsupportedVersion
 
 PROBE_TOPIC: Final = "ottla-ready-probe"
@@ -60,7 +60,7 @@ def ready(timeout_seconds: float, quiet: bool, as_json: bool, bootstrap: str) ->
             print_json({"is_ready": False, "seconds": timeout_seconds})
         if not quiet:
             say_error(f"not ready after {timeout_seconds:g} s: {describe_error(error)}")
-        return UNREACHABLE if isinstance(error, ClusterUnreachable | ConnectionLost) else ANSWER_IS_NO
+        return code_of(error)
 
     run(work())
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.cli.formats import Writer
 from ottla.cli.options import cluster_settings
-from ottla.cli.output import DONE, Refused, count_text, say
+from ottla.cli.output import DONE, count_text, no_topic, say
 from ottla.client.consumer import Consumer
 from ottla.client.fetcher import FetchSettings
 from ottla.client.membership import GroupSettings, RebalanceListener
@@ -68,7 +68,7 @@ class SharedReading(RebalanceListener):
         try:
             await self._consumer.partitions_of(topic)
         except UnknownTopicOrPartition:
-            raise Refused(f"topic {topic!r} does not exist; `ottla topics list` shows what does") from None
+            raise no_topic(topic) from None
 
     async def _read_all(self) -> None:
         try:
