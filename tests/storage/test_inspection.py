@@ -65,10 +65,24 @@ def test_flipped_bit_is_found_and_cut_off(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    (finding,) = [one for one in verify_partition(FILES, str(directory)) if one.loses_bytes]
-    assert finding.path == str(path)
-    assert repair_partition(FILES, str(directory)) > finding.loses_bytes, "what follows goes, too"
+    first, *behind = [one for one in verify_partition(FILES, str(directory)) if one.loses_bytes]
+    assert first.path == str(path)
+    assert [(one.path, one.problem) for one in behind] == [
+        (str(later), "stands behind what is damaged") for later in sorted(directory.glob("*.log"))[1:]
+    ]
+    assert repair_partition(FILES, str(directory)) == sum(one.loses_bytes for one in (first, *behind))
     assert problems(directory) == []
+
+
+def test_of_a_damaged_segment_behind_another_all_goes(tmp_path: Path) -> None:
+    directory = write_log(tmp_path)
+    for path in (directory / f"{STEM}.log", max(directory.glob("*.log"))):
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    findings = list(verify_partition(FILES, str(directory)))
+    assert "checksum" in findings[-1].problem
+    assert repair_partition(FILES, str(directory)) == sum(one.loses_bytes for one in findings)
 
 
 @pytest.mark.parametrize("base_offset", [0, 1], ids=["all of it", "a part of it"])

@@ -58,10 +58,15 @@ def verify_partition(filesystem: FileSystem, directory: str) -> Iterator[Finding
     """Yield what is wrong with a partition's directory, oldest segment first. Raises `OSError`."""
     names = set(filesystem.list(directory))
     bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
+    is_cut = False
     for base_offset, following in zip(bases, [*bases[1:], _ANY_OFFSET], strict=False):
         stem = f"{directory}/{format_offset(base_offset)}"
         findings: list[Finding] = []
         checked = _check_log(filesystem, stem + LOG_SUFFIX, base_offset, following, findings)
+        if is_cut:  # a repair leaves nothing of what follows
+            problem = findings[0].problem if findings else "stands behind what is damaged"
+            findings = [Finding(stem + LOG_SUFFIX, problem, filesystem.size(stem + LOG_SUFFIX))]
+        is_cut = is_cut or any(finding.loses_bytes for finding in findings)
         yield from findings
         yield from _check_indexes(filesystem, stem, base_offset, checked)
         yield from _check_txn_index(filesystem, stem + TXN_INDEX_SUFFIX, base_offset, checked)
