@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.client import Consumer, GroupSettings, RebalanceListener, TopicPartition
-from ottla.errors import CoordinatorLoadInProgress
+from ottla.errors import CoordinatorLoadInProgress, InconsistentGroupProtocol
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -167,5 +167,41 @@ def test_heartbeats_go_on_while_the_application_works(cluster: GroupCluster, pro
             before = len(cluster.sent(BEATS[protocol]))
             await asyncio.sleep(60)
             assert len(cluster.sent(BEATS[protocol])) - before == pytest.approx(20, abs=2)
+
+    cluster.run(work)
+
+
+def test_a_cluster_that_cannot_be_reached_is_warned_of_less_and_less_often(
+    cluster: GroupCluster, protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        async with a_member(protocol) as consumer:
+            await consumer.subscribe(TOPIC)
+            for broker in cluster.brokers.values():
+                broker.stop()
+            assert await consumer.next_record(600_000) is None
+
+    cluster.run(work)
+
+    warnings = [row.getMessage() for row in caplog.records if "cannot be reached" in row.getMessage()]
+    assert 2 <= len(warnings) <= 5
+    assert warnings[0].startswith("group g cannot be reached, trying on: ")
+
+
+def test_a_member_that_speaks_otherwise_than_its_protocol_is_told_of(cluster: GroupCluster) -> None:
+    def unreadable(broker: ScriptedBroker, request: JoinGroupRequest) -> Message:
+        answer = broker.usual(request)
+        assert isinstance(answer, JoinGroupResponse)
+        for row in answer.members:
+            row.metadata = b"\xff"
+        cluster.reply(ApiKey.JOIN_GROUP, unreadable)
+        return answer
+
+    async def work() -> None:
+        async with a_member("classic") as consumer:
+            cluster.reply(ApiKey.JOIN_GROUP, unreadable)
+            await consumer.subscribe(TOPIC)
+            with pytest.raises(InconsistentGroupProtocol, match="cannot be read"):
+                await consumer.next_record(60_000)
 
     cluster.run(work)

@@ -76,7 +76,9 @@ def test_offsets_and_a_measured_load(broker: Broker, topic: str) -> None:
     assert (sent["records"], sent["size_bytes"]) == (100, 10)
     read = answer(broker, "perf", "consume", topic)
     assert read["records"] == 100
-    assert sent.keys() - read.keys() == {"size_bytes"}
+    assert answer(broker, "perf", "consume", topic, "-n", "7")["records"] == 7
+    assert sent.keys() - read.keys() == {"size_bytes", "latency_ms"}
+    assert 0 < sent["latency_ms"]["p50"] <= sent["latency_ms"]["p99.9"] <= sent["latency_ms"]["max"]
     row = {"topic": topic, "partition": 0, "beginning_offset": 0, "end_offset": 100}
     assert answer(broker, "topics", "offsets", topic) == [row]
     assert answer(broker, "topics", "offsets", topic, "--at", "-1h") == [{**row, "offset_at_time": 0}]

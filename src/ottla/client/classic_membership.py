@@ -19,6 +19,7 @@ from ottla.client.membership import Assigner, GroupSettings, PollGate
 from ottla.errors import (
     FencedInstanceId,
     IllegalGeneration,
+    InconsistentGroupProtocol,
     KafkaError,
     MemberIdRequired,
     RebalanceInProgress,
@@ -48,6 +49,7 @@ from ottla.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from ottla.protocol.primitives import DecodeError
 
 PROTOCOL_TYPE: Final = "consumer"
 SUBSCRIPTION_VERSION: Final = 3
@@ -253,7 +255,11 @@ class ClassicMembership:
 
 
 def _read_member(row: JoinGroupResponseMember) -> GroupMember:
-    subscription = decode_versioned(ConsumerProtocolSubscription, row.metadata)
+    """Raises `InconsistentGroupProtocol` for a member that speaks otherwise than its protocol's name says."""
+    try:
+        subscription = decode_versioned(ConsumerProtocolSubscription, row.metadata)
+    except DecodeError as error:
+        raise InconsistentGroupProtocol(f"what member {row.member_id} wants cannot be read: {error}") from error
     owned = [TopicPartition(one.topic, number) for one in subscription.owned_partitions for number in one.partitions]
     return GroupMember(subscription.topics, row.group_instance_id, owned, subscription.generation_id)
 
@@ -269,7 +275,10 @@ def _encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 def _decode_assignment(data: bytes) -> list[TopicPartition]:
     if not data:
         return []
-    assigned = decode_versioned(ConsumerProtocolAssignment, data).assigned_partitions
+    try:
+        assigned = decode_versioned(ConsumerProtocolAssignment, data).assigned_partitions
+    except DecodeError as error:
+        raise InconsistentGroupProtocol(f"what the group's leader assigns cannot be read: {error}") from error
     return [TopicPartition(topic.topic, number) for topic in assigned for number in topic.partitions]
 
 

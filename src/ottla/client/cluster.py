@@ -67,8 +67,6 @@ class Cluster:
         self.brokers: dict[int, BrokerAddress] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.topic_errors: dict[str, KafkaError] = {}
-        self.generation = 0
-        """Grows with every refresh."""
         self._bootstrap = parse_bootstrap(bootstrap)
         self._names: dict[TopicId, str] = {}
         self._wanted: set[str] = set()
@@ -83,7 +81,6 @@ class Cluster:
             self.settings.connection,
             Backoff(self.settings.reconnect_backoff_ms, self.settings.reconnect_backoff_max_ms),
         )
-        self._is_closed = False
 
     # ---- life
 
@@ -93,7 +90,6 @@ class Cluster:
 
     async def close(self) -> None:
         """Close every connection and stop what is going on in the background."""
-        self._is_closed = True
         if self._age_timer is not None:
             self._age_timer.cancel()
         tasks: list[asyncio.Task[Connection] | asyncio.Task[None]] = [*self._opening.values()]
@@ -330,7 +326,6 @@ class Cluster:
 
     def update(self, response: MetadataResponse) -> None:
         """Take over what a broker answered: its brokers replace ours, its topics replace ours of the same name."""
-        self.generation += 1
         if response.cluster_id is not None:
             self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
