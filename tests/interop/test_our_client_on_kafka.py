@@ -122,6 +122,8 @@ def test_settings_are_read_and_changed(broker: Broker, topic: str) -> None:
     resource = ConfigResource.topic(topic)
     with sync.Admin(broker.address) as admin:
         admin.create_topic(topic, partitions=1, replication_factor=1, configs={"retention.ms": "1000000"})
+        with sync.Producer(broker.address) as producer:  # Kafka's broker hears of a topic after its controller answered
+            producer.call(lambda it: it.partitions_of(topic))
         before = admin.describe_configs([resource])[resource]
         assert not isinstance(before, KafkaError)
         assert (before["retention.ms"].value, before["retention.ms"].source) == ("1000000", ConfigSource.TOPIC)
