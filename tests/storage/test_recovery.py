@@ -182,3 +182,16 @@ def test_a_damaged_segment_does_not_take_the_place_of_good_ones(tmp_path: Path, 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     swap.unlink()
     assert open_log(tmp_path).log_end_offset == 6
+
+
+@pytest.mark.parametrize("stem", ["9" * 20, "\N{SUPERSCRIPT TWO}", "garbage", "-1"])
+@pytest.mark.parametrize("suffix", [".log", ".snapshot"])
+def test_a_file_that_is_named_after_no_offset_is_left_alone(tmp_path: Path, stem: str, suffix: str) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(2), 0)
+    log.close()
+    (tmp_path / (stem + suffix)).write_bytes(b"x")
+
+    for point in (CLEAN, UNCLEAN):
+        assert open_log(tmp_path, point=point).log_end_offset == 2
+    assert (tmp_path / (stem + suffix)).read_bytes() == b"x"

@@ -522,8 +522,13 @@ def _learn(producers: ProducerStates, segment: Segment | None, batch: RecordBatc
 
 
 def _is_segment(name: str) -> bool:
-    return name.endswith(LOG_SUFFIX) and name.removesuffix(LOG_SUFFIX).isdigit()
+    return name.endswith(LOG_SUFFIX) and _is_offset(name.removesuffix(LOG_SUFFIX))
 
 
 def _is_snapshot(name: str) -> bool:
-    return name.endswith(SNAPSHOT_SUFFIX) and name.removesuffix(SNAPSHOT_SUFFIX).isdigit()
+    return name.endswith(SNAPSHOT_SUFFIX) and _is_offset(name.removesuffix(SNAPSHOT_SUFFIX))
+
+
+def _is_offset(stem: str) -> bool:
+    """Say whether a file is named after an offset; a file of any other name is somebody else's."""
+    return stem.isascii() and stem.isdecimal() and int(stem) <= _NEVER
