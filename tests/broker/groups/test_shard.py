@@ -12,7 +12,12 @@ from ottla.engine import Shard, StateBatch, StateRecord
 from ottla.errors import KafkaStorageError
 from ottla.model import TopicPartition
 from ottla.protocol.internal.framing import CoordinatorRecord
-from ottla.protocol.internal.group_records import ConsumerGroupMetadataKey, GroupMetadataKey
+from ottla.protocol.internal.group_records import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
+)
 from tests.broker.groups.harness import Bench, MemoryShards
 
 SHARD = Shard("__consumer_offsets", 0)
@@ -141,6 +146,20 @@ def test_a_record_that_cannot_be_read_ends_the_load(record: StateRecord, produce
 def test_a_record_that_cannot_be_read_is_no_matter_once_a_newer_one_took_its_place() -> None:
     torn = StateRecord(commit_of(1).key, b"\x00\x04\x00")
     assert Log().append(torn).append(commit_of(2)).offset() == 2
+
+
+@pytest.mark.parametrize("is_classic_newer", [True, False])
+def test_of_two_kinds_of_a_group_the_newer_is_loaded(*, is_classic_newer: bool) -> None:
+    """A conversion writes tombstones for what was; a log that has lost them must not end the start."""
+    classic = CoordinatorRecord(GroupMetadataKey(group="g"), GroupMetadataValue(protocol_type="consumer"), 3)
+    consumer = CoordinatorRecord(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3), 0)
+    records = [encode_group_record(record) for record in (consumer, classic)]
+    store = MemoryShards()
+    store.batches[SHARD] = [StateBatch(0, 0, records if is_classic_newer else records[::-1])]
+
+    assert Bench(store).states() == {"g": "Empty"}
+    (group,) = Bench(store).coordinator.groups()
+    assert isinstance(group, ClassicGroup) == is_classic_newer
 
 
 def test_a_coordinator_record_is_a_key_with_its_type_and_a_value_with_its_version() -> None:

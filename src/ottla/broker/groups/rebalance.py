@@ -103,7 +103,10 @@ class ClassicProtocol:
         assert isinstance(key, GroupMetadataKey)
         if value is not None:
             assert isinstance(value, GroupMetadataValue)
-            self.find_or_create(key.group).replay(value)
+            found = self._shard.groups.get(key.group)
+            if not isinstance(found, ClassicGroup):  # as in Kafka, also where the log has lost the end of another kind
+                found = self._shard.groups[key.group] = self._new_group(key.group)
+            found.replay(value)
             return
         group = self._shard.groups.get(key.group)
         if isinstance(group, ClassicGroup):
