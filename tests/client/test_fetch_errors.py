@@ -1,4 +1,4 @@
-"""What a consumer makes of positions that are gone."""
+"""What a consumer makes of positions that are gone, and when its application hears of errors that do not pass."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from ottla.errors import OffsetOutOfRange
-from tests.client.scripted import (
-    T0,
-    ScriptedCluster,
-)
+from ottla.client.errors import ConnectionLost
+from ottla.client.fetch_errors import MAX_FAILURES
+from ottla.errors import NotLeaderOrFollower, OffsetOutOfRange
+from ottla.protocol.apis import ApiKey
+from tests.client.scripted import T0, ScriptedCluster, refuse, silence
 from tests.client.scripted_consumer import a_consumer, filled, values
 
 
@@ -73,5 +73,37 @@ def test_what_was_fetched_comes_before_what_is_missing(reset: str) -> None:
             else:
                 assert await consumer.next_record(10_000) is None
                 assert consumer.known_position(T0) == 10
+
+    cluster.run(work)
+
+
+def test_a_broker_that_answers_nothing_is_told_of_when_a_call_would_be_over() -> None:
+    """Ten failures of half a minute each are more than anybody waits for."""
+    cluster = ScriptedCluster()
+    cluster.fill(0, b"a")
+    cluster.reply(ApiKey.FETCH, *[silence] * 20)
+
+    async def work() -> None:
+        async with a_consumer("earliest") as consumer:
+            await consumer.assign([T0])
+            started = asyncio.get_running_loop().time()
+            with pytest.raises(ConnectionLost, match=r"t-0: .*no answer to Fetch"):
+                await consumer.next_record(600_000)
+            assert asyncio.get_running_loop().time() - started < 125
+
+    cluster.run(work)
+
+
+def test_errors_that_come_fast_are_told_of_after_ten() -> None:
+    cluster = ScriptedCluster()
+    cluster.fill(0, b"a")
+    cluster.reply(ApiKey.FETCH, *[refuse(NotLeaderOrFollower)] * MAX_FAILURES)
+
+    async def work() -> None:
+        async with a_consumer("earliest") as consumer:
+            await consumer.assign([T0])
+            with pytest.raises(NotLeaderOrFollower):
+                await consumer.next_record(600_000)
+            assert await values(consumer, 1) == [b"a"]
 
     cluster.run(work)

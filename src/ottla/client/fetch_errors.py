@@ -45,10 +45,19 @@ class FetchErrors:
             self.fail(state, error)
 
     def fail(self, state: PartitionState, error: KafkaError) -> None:
-        """Try a partition again later; tell the application when that cannot help or did not for long."""
+        """Try a partition again later; tell the application when that cannot help or did not for long.
+
+        Long is as many failures as `MAX_FAILURES`, or as long as a call may take: a broker that answers nothing fails
+        once in `request_timeout_ms`.
+        """
+        now = asyncio.get_running_loop().time()
+        if state.failures == 0:
+            state.failing_since = now
         state.failures += 1
         state.retry_at = self._retry_at(state.failures)
-        if reaction_to(error) is Reaction.GIVE_UP or state.failures % MAX_FAILURES == 0:
+        is_long = now - state.failing_since >= self._cluster.settings.api_timeout_ms / 1000
+        if reaction_to(error) is Reaction.GIVE_UP or is_long or state.failures % MAX_FAILURES == 0:
+            state.failing_since = now
             self._buffer.add_failure(state, error)
 
     def _retry_at(self, failures: int) -> float:

@@ -20,6 +20,7 @@ class PartitionState:
 
     __slots__ = (
         "buffered_bytes",
+        "failing_since",
         "failures",
         "fetch_offset",
         "high_watermark",
@@ -54,6 +55,8 @@ class PartitionState:
         self.log_start_offset = -1
         self.buffered_bytes = 0
         self.failures = 0
+        """In a row, the first of which was at the loop's time `failing_since`."""
+        self.failing_since = 0.0
         self.retry_at = 0.0
 
     def seek(self, offset: int, leader_epoch: int = NO_LEADER_EPOCH) -> None:
