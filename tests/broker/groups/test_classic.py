@@ -234,3 +234,12 @@ def test_from_when_on_the_retention_of_an_offset_counts(
     group = ClassicGroup("g", protocol_type=protocol_type, state=state, state_timestamp_ms=state_timestamp_ms)
     group.subscribed_topics = topics
     assert group.retention_start_ms(100) == expected
+
+
+def test_a_stored_leader_who_is_no_member_leads_nobody() -> None:
+    group = group_of(member("m"), state=PREPARING)
+    group.leader = "somebody else"
+    assert not group.elect_leader()
+    group.members["m"].join_reply = print
+    assert group.elect_leader()
+    assert group.leader == "m"

@@ -382,7 +382,8 @@ class ClassicGroup:
         """Have a leader who has rejoined; false when nobody has."""
         if self.leader is None:
             return False
-        if not self.members[self.leader].is_awaiting_join:
+        leader = self.members.get(self.leader)  # a stored one may name somebody who is not in it
+        if leader is None or not leader.is_awaiting_join:
             rejoined = next((member for member in self.members.values() if member.is_awaiting_join), None)
             if rejoined is None:
                 return False
