@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import partial
 
@@ -118,3 +119,26 @@ def test_a_callback_that_fails_leaves_the_others_waiting_and_not_lost(loop: Loop
         loop.turn()
     loop.turn()
     assert called == [1]
+
+
+def test_the_collector_pauses_while_something_takes_many_turns(loop: Loop) -> None:
+    assert gc.isenabled()
+    loop.begin("short", 5, TURN_SECONDS / 10)
+    assert gc.isenabled()
+    loop.begin("long", 5, TURN_SECONDS)
+    loop.turns.run(loop.steps(9, TURN_SECONDS, error=ValueError("step")), lambda _: None, loop.failed.append)
+    while not loop.failed:
+        assert not gc.isenabled()
+        loop.turn()
+    assert gc.isenabled() and len(loop.done) == 2
+
+
+def test_a_collector_that_was_not_at_work_stays_so(loop: Loop) -> None:
+    gc.disable()
+    try:
+        loop.begin("long", 5, TURN_SECONDS)
+        while not loop.done:
+            loop.turn()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

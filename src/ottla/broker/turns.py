@@ -7,11 +7,15 @@ and after each turn all other connections get theirs. What is asked for usually 
 Time is looked at, and not counted work, as the same entry costs ten times more in one build, or on one machine, than
 on another.
 
+While such work goes on over several turns Python's collector pauses: it would look through all that one request is made
+of, at once and time and again, and find nothing. What is not in cycles, which is nearly all, goes at once as ever.
+
 What was begun is brought to its end, also when whoever asked for it is gone: a request that came is done as a whole.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator
 from typing import Any, Final, TypeVar, cast
 
@@ -37,7 +41,7 @@ def at_once(steps: Steps[T]) -> T:
 class Turns:
     """What is left of this turn, and who goes on in the next one. One for each loop."""
 
-    __slots__ = ("_clock", "_ends_at", "_is_begun", "_timers", "_waiting")
+    __slots__ = ("_clock", "_ends_at", "_is_begun", "_is_collecting", "_long_count", "_timers", "_waiting")
 
     def __init__(self, timers: Timers, clock: Clock) -> None:
         self._timers = timers
@@ -45,6 +49,8 @@ class Turns:
         self._is_begun = False
         self._ends_at = 0.0
         self._waiting: dict[Callable[[], None], None] = {}  # a dict as an ordered set
+        self._long_count = 0  # work that is being done over several turns
+        self._is_collecting = False  # whether the collector is to go on after it
 
     def is_over(self) -> bool:
         """Whether others shall have their turn now. The first question of a turn begins it."""
@@ -64,6 +70,19 @@ class Turns:
         work = LongWork(self, steps, done, failed)
         work.go_on()
         return work
+
+    def begin_long(self) -> None:
+        """Some work takes another turn (called by `LongWork`)."""
+        if not self._long_count:
+            self._is_collecting = gc.isenabled()
+            gc.disable()
+        self._long_count += 1
+
+    def end_long(self) -> None:
+        """It is done."""
+        self._long_count -= 1
+        if not self._long_count and self._is_collecting:
+            gc.enable()
 
     def _begin(self, now: float) -> None:
         self._is_begun = True
@@ -90,7 +109,7 @@ class Turns:
 class LongWork:
     """Steps that are being done. Made by `Turns.run`."""
 
-    __slots__ = ("_done", "_failed", "_steps", "_turns", "is_over")
+    __slots__ = ("_done", "_failed", "_is_long", "_steps", "_turns", "is_over")
 
     def __init__(
         self, turns: Turns, steps: Steps[Any], done: Callable[[Any], None], failed: Callable[[Exception], None]
@@ -99,6 +118,7 @@ class LongWork:
         self._steps = steps
         self._done = done
         self._failed = failed
+        self._is_long = False
         self.is_over = False
 
     def go_on(self) -> None:
@@ -109,10 +129,18 @@ class LongWork:
                 if self._turns.is_over():
                     break
         except StopIteration as end:
-            self.is_over = True
+            self._end()
             self._done(end.value)
         except Exception as error:
-            self.is_over = True
+            self._end()
             self._failed(error)
         else:
+            if not self._is_long:
+                self._is_long = True
+                self._turns.begin_long()
             self._turns.wait(self.go_on)
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self._is_long:
+            self._turns.end_long()

@@ -7,7 +7,7 @@ to be one is told that we are not its leader. Many partitions are read, and answ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 from typing import Final
 
 from ottla.broker.broker import Broker
@@ -24,8 +24,10 @@ from ottla.protocol.flat.fetch import new_fetch_response, new_fetchable_topic_re
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     ForgottenTopic,
     LeaderIdAndEpoch,
     PartitionData,
@@ -39,15 +41,37 @@ LEADER_ERRORS: Final = (NotLeaderOrFollower, FencedLeaderEpoch)
 """Errors that name the leader beside them (KIP-951)."""
 
 CONSUMER_REPLICA_ID: Final = -1
+ASKED_A_STEP: Final = 256
+
+Asked = dict[PartitionKey, FetchEntry]
+"""What a request lists, by partition: of a repeated one the last counts, in the first one's place."""
 
 _ISOLATION_LEVELS: Final = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
 """By their numbers on the wire."""
 
 
 def handle(request: FetchRequest, context: RequestContext) -> Settled | Steps[Settled]:
+    if context.is_long:
+        return _handle_in_steps(request, context)
+    asked: Asked = {}
+    for topic in request.topics:
+        _ask(topic, topic.partitions, asked, context)
+    return _fetch(request, context, asked)
+
+
+def _handle_in_steps(request: FetchRequest, context: RequestContext) -> Steps[Settled]:
+    asked: Asked = {}
+    for topic in request.topics:
+        for start in range(0, len(topic.partitions), ASKED_A_STEP):
+            _ask(topic, topic.partitions[start : start + ASKED_A_STEP], asked, context)
+            yield
+    answer = _fetch(request, context, asked)
+    return (yield from answer) if isinstance(answer, Generator) else answer
+
+
+def _fetch(request: FetchRequest, context: RequestContext, asked: Asked) -> Settled | Steps[Settled]:
     broker = context.broker
     uses_topic_ids = context.api_version >= TOPIC_IDS_FROM_VERSION
-    asked = _asked(request, context, uses_topic_ids)
     try:
         fetch_context = broker.fetch_sessions.resume(
             request.session_id,
@@ -190,26 +214,21 @@ def _row(partition: int, read: PartitionRead) -> PartitionData:
     return row
 
 
-def _asked(request: FetchRequest, context: RequestContext, uses_topic_ids: bool) -> dict[PartitionKey, FetchEntry]:
-    """What the request lists, by partition: of a repeated one the last counts, in the first one's place.
-
-    Every epoch below 0 is none, unlike in other requests.
-    """
-    asked: dict[PartitionKey, FetchEntry] = {}
-    for topic in request.topics:
-        topic_id = TopicId(topic.topic_id)
-        name = context.broker.topic_name(topic_id) if uses_topic_ids else topic.topic
-        for partition in topic.partitions:
-            asked[topic_id if uses_topic_ids else topic.topic, partition.partition] = FetchEntry(
-                name,
-                topic_id,
-                partition.partition,
-                partition.fetch_offset,
-                partition.partition_max_bytes,
-                max(partition.current_leader_epoch, NO_LEADER_EPOCH),
-                max(partition.last_fetched_epoch, NO_LEADER_EPOCH),
-            )
-    return asked
+def _ask(topic: FetchTopic, partitions: Sequence[FetchPartition], asked: Asked, context: RequestContext) -> None:
+    """Add some of a topic's partitions to what is asked."""
+    uses_topic_ids = context.api_version >= TOPIC_IDS_FROM_VERSION
+    topic_id = TopicId(topic.topic_id)
+    name = context.broker.topic_name(topic_id) if uses_topic_ids else topic.topic
+    for partition in partitions:
+        asked[topic_id if uses_topic_ids else topic.topic, partition.partition] = FetchEntry(
+            name,
+            topic_id,
+            partition.partition,
+            partition.fetch_offset,
+            partition.partition_max_bytes,
+            partition.current_leader_epoch,
+            partition.last_fetched_epoch,
+        )
 
 
 def _forgotten(topics: Iterable[ForgottenTopic], uses_topic_ids: bool) -> list[PartitionKey]:

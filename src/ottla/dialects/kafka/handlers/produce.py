@@ -72,6 +72,7 @@ ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
 VALID_ACKS: Final = (ACKS_NONE, ACKS_LEADER, ACKS_ALL)
 
+LOOKED_AT_ONCE: Final = 256
 RUN_REQUESTS: Final = 16
 """Requests whose batches go to the disk with one write, at most."""
 
@@ -95,31 +96,55 @@ TOLD_WHY: Final = (PolicyViolation, UnsupportedForMessageFormat)
 def handle(request: ProduceRequest, context: RequestContext) -> Settled | Steps[Settled]:
     produce = _Produce(request, context)
     if context.is_long:
-        return produce.append_in_steps()
-    for topic in produce.topics:
+        return produce.do_in_steps(request)
+    topics = request.topic_data
+    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
+        topics = _last_of_each(topics)
+    for topic in topics:
+        if not produce.look_at(topic.partition_data):
+            break
+    for topic in topics:
         if topic.partition_data:
             produce.add(topic, [produce.append(topic, data) for data in topic.partition_data])
     return produce.answer()
 
 
 class _Produce:
-    """One request on its way: its partitions once each, and the response with a row for each."""
+    """One request on its way: why all of it is refused, if it is, and the response with a row for each partition."""
 
-    __slots__ = ("_acks", "_context", "_is_transactional", "_refusal", "_response", "_undurable", "topics")
+    __slots__ = (
+        "_acks",
+        "_context",
+        "_has_transactional_id",
+        "_is_transactional",
+        "_refusal",
+        "_response",
+        "_undurable",
+    )
 
     def __init__(self, request: ProduceRequest, context: RequestContext) -> None:
-        topics = request.topic_data
-        if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
-            topics = _last_of_each(topics)
-        self.topics = topics
         self._acks = request.acks
         self._context = context
-        self._refusal, self._is_transactional = _look_for_transactions(topics, request.transactional_id)
+        self._has_transactional_id = request.transactional_id is not None
+        self._refusal: KafkaError | None = None
+        self._is_transactional = False
         self._undurable: list[tuple[PartitionProduceResponse, Ticket]] = []
         self._response = new_produce_response()
 
+    def look_at(self, rows: Sequence[PartitionProduceData]) -> bool:
+        """Look for transactional batches, and what no batch can begin with; False where all is refused for that."""
+        try:
+            for data in rows:
+                if data.records is not None and has_transactional_batch(cast(memoryview, data.records)):
+                    self._is_transactional = True
+        except KafkaError as error:
+            self._refusal = error
+        return self._refusal is None
+
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """Append one partition's records and return its row."""
+        if self._refusal is None and self._is_transactional and not self._has_transactional_id:
+            self._refusal = TransactionalIdAuthorizationFailed()
         if self._refusal is not None:
             return _refused_with_all(data.index, self._refusal)
         return _append(topic, data, self._acks, self._context, self._undurable, is_transactional=self._is_transactional)
@@ -129,9 +154,15 @@ class _Produce:
             new_topic_produce_response(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
         )
 
-    def append_in_steps(self) -> Steps[Settled]:
-        """Append all, a partition at a time."""
-        for topic in self.topics:
+    def do_in_steps(self, request: ProduceRequest) -> Steps[Settled]:
+        """Look at all, then append a partition at a time."""
+        topics = _last_of_each(request.topic_data)
+        for topic in topics:
+            for start in range(0, len(topic.partition_data), LOOKED_AT_ONCE):
+                if not self.look_at(topic.partition_data[start : start + LOOKED_AT_ONCE]):
+                    break
+                yield
+        for topic in topics:
             rows: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
                 rows.append(self.append(topic, data))
@@ -294,23 +325,6 @@ def _find_topic(topic: TopicProduceData, context: RequestContext) -> Topic:
     if found is None:
         raise UnknownTopicOrPartition
     return found
-
-
-def _look_for_transactions(
-    topics: Sequence[TopicProduceData], transactional_id: str | None
-) -> tuple[KafkaError | None, bool]:
-    """Why the whole request is refused, and whether it has transactional batches."""
-    is_transactional = False
-    try:
-        for topic in topics:
-            for data in topic.partition_data:
-                if data.records is not None and has_transactional_batch(cast(memoryview, data.records)):
-                    is_transactional = True
-    except KafkaError as error:
-        return error, is_transactional
-    if is_transactional and transactional_id is None:
-        return TransactionalIdAuthorizationFailed(), is_transactional
-    return None, is_transactional
 
 
 def _last_of_each(topics: Sequence[TopicProduceData]) -> list[TopicProduceData]:
