@@ -226,8 +226,8 @@ def _ask(topic: FetchTopic, partitions: Sequence[FetchPartition], asked: Asked, 
             partition.partition,
             partition.fetch_offset,
             partition.partition_max_bytes,
-            partition.current_leader_epoch,
-            partition.last_fetched_epoch,
+            max(partition.current_leader_epoch, NO_LEADER_EPOCH),
+            max(partition.last_fetched_epoch, NO_LEADER_EPOCH),
         )
 
 
