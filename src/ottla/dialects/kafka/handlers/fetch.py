@@ -215,7 +215,7 @@ def _row(partition: int, read: PartitionRead) -> PartitionData:
 
 
 def _ask(topic: FetchTopic, partitions: Sequence[FetchPartition], asked: Asked, context: RequestContext) -> None:
-    """Add some of a topic's partitions to what is asked."""
+    """Add some of a topic's partitions to what is asked. Every epoch below 0 is none, unlike in other requests."""
     uses_topic_ids = context.api_version >= TOPIC_IDS_FROM_VERSION
     topic_id = TopicId(topic.topic_id)
     name = context.broker.topic_name(topic_id) if uses_topic_ids else topic.topic
