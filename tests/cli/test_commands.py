@@ -348,6 +348,13 @@ def test_changes_are_told_as_json(ottla: Ottla) -> None:
     assert json.loads(ottla("ready", "--json").out)["is_ready"] is True
 
 
+def test_python_finds_the_command_by_the_name_of_the_package() -> None:
+    words = [sys.executable, "-m", "ottla", "--version"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    said = subprocess.run(words, capture_output=True, env=env, timeout=20, check=True)
+    assert said.stdout.startswith(b"ottla ")
+
+
 def test_help_and_version(ottla: Ottla) -> None:
     assert "Exit codes: 0 done" in ottla("--help").out
     assert ottla("--version").out.startswith("ottla ")
