@@ -50,15 +50,16 @@ class SetWalk:
     and for a set of which nothing is whole, `MessageTooLarge` for an outer payload above the limit.
     """
 
-    __slots__ = ("_count", "_left_bytes", "_levels", "_max_payload_bytes", "is_over", "pieces")
+    __slots__ = ("_count", "_left_bytes", "_levels", "_max_payload_bytes", "_piece_start", "is_over", "pieces")
 
     def __init__(
         self, data: bytes | memoryview, max_payload_bytes: int, *, max_inflated_bytes: int = MAX_INFLATED_BYTES
     ) -> None:
-        self._levels = [_Level(data)]  # the set, and within it those that are gone through now
+        self._levels = [_Level(data, is_inner=False)]  # the set, and within it those that are gone through now
         self._max_payload_bytes = max_payload_bytes
         self._left_bytes = max_inflated_bytes
         self._count = 0  # payloads since the last piece
+        self._piece_start = 0
         self.is_over = False
         self.pieces: list[Piece] = []
         """What was gone through of the set itself, of `PIECE_BYTES` each, or one message."""
@@ -74,47 +75,50 @@ class SetWalk:
         level = self._levels[-1]
         left_bytes = STEP_BYTES
         for _ in range(STEP_MESSAGES):
-            entry_end = _entry_end(level.data, level.position)
-            if entry_end:
-                left_bytes -= entry_end - level.position
-                self._visit(level, entry_end, payloads)
-            else:
+            data, position = level.data, level.position
+            end = _entry_end(data, position)
+            if not end:
                 self._leave(level)
-            if self.is_over or left_bytes < 0:
+                if self.is_over:
+                    break
+                level = self._levels[-1]
+                continue
+            payload = data[position + ENTRY_BYTES : end]
+            _, magic, attributes, crc = _ENTRY.unpack_from(data, position)
+            if level.is_inner:
+                self._count_inner()
+            elif len(payload) > self._max_payload_bytes:
+                raise MessageTooLarge(f"a payload may have {self._max_payload_bytes} bytes")
+            if magic != MAGIC:
+                raise CorruptMessage(f"a message of magic {magic}")
+            if zlib.crc32(payload) != crc:
+                raise CorruptMessage("a message fails its checksum")
+            level.position = end
+            if attributes & CODEC_BITS:
+                self._enter(payload, attributes & CODEC_BITS)
+                level = self._levels[-1]
+            else:
+                payloads.append(bytes(payload))
+                self._count += 1
+                if not level.is_inner and end - self._piece_start >= PIECE_BYTES:
+                    self._end_piece(end)
+            left_bytes -= end - position
+            if left_bytes < 0:
                 break
-            level = self._levels[-1]
         return payloads
 
-    def _visit(self, level: _Level, end: int, payloads: list[bytes]) -> None:
-        """Take one message: its payload, or in a later visit those in it."""
-        data, position = level.data, level.position
-        payload = bytes(data[position + ENTRY_BYTES : end])
-        is_outer = len(self._levels) == 1
-        if is_outer and len(payload) > self._max_payload_bytes:
-            raise MessageTooLarge(f"a payload may have {self._max_payload_bytes} bytes")
-        _, magic, attributes, crc = _ENTRY.unpack_from(data, position)
-        if magic != MAGIC:
-            raise CorruptMessage(f"a message of magic {magic}")
-        if zlib.crc32(payload) != crc:
-            raise CorruptMessage("a message fails its checksum")
-        level.position = end
-        if not is_outer:
-            self._left_bytes -= MESSAGE_COST_BYTES
-            if self._left_bytes < 0:
-                raise InvalidRecord("a compressed set has too many messages")
-        if attributes & CODEC_BITS:
-            self._enter(payload, attributes & CODEC_BITS)
-        else:
-            payloads.append(payload)
-            self._count += 1
-        self._end_large_piece()
+    def _count_inner(self) -> None:
+        self._left_bytes -= MESSAGE_COST_BYTES
+        if self._left_bytes < 0:
+            raise InvalidRecord("a compressed set has too many messages")
 
-    def _enter(self, payload: bytes, codec: int) -> None:
+    def _enter(self, payload: bytes | memoryview, codec: int) -> None:
+        """Go through the set in a compressed payload next."""
         if codec != GZIP or len(self._levels) > _DEEPEST:
             raise CorruptMessage(f"a message of codec {codec} at depth {len(self._levels) - 1}")
         inner = inflate(Codec.GZIP, memoryview(payload), self._left_bytes)
         self._left_bytes -= len(inner)
-        self._levels.append(_Level(inner))
+        self._levels.append(_Level(inner, is_inner=True))
 
     def _leave(self, level: _Level) -> None:
         """No more messages are whole in the set that is gone through now."""
@@ -122,7 +126,9 @@ class SetWalk:
             if level.position != len(level.data):
                 raise CorruptMessage("a compressed set ends within a message")
             self._levels.pop()
-            self._end_large_piece()
+            outer = self._levels[-1]
+            if not outer.is_inner and outer.position - self._piece_start >= PIECE_BYTES:
+                self._end_piece(outer.position)
             return
         self.is_over = True
         if level.position > self.end:
@@ -130,23 +136,21 @@ class SetWalk:
         elif level.data and not level.position:
             raise CorruptMessage("no message of the set is whole")
 
-    def _end_large_piece(self) -> None:
-        if len(self._levels) == 1 and self._levels[0].position - self.end >= PIECE_BYTES:
-            self._end_piece(self._levels[0].position)
-
     def _end_piece(self, end: int) -> None:
         self.pieces.append(Piece(end, self._count))
         self._count = 0
+        self._piece_start = end
 
 
 @final
 class _Level:
     """A set, and how far it was gone through."""
 
-    __slots__ = ("data", "position")
+    __slots__ = ("data", "is_inner", "position")
 
-    def __init__(self, data: bytes | memoryview) -> None:
+    def __init__(self, data: bytes | memoryview, *, is_inner: bool) -> None:
         self.data = data
+        self.is_inner = is_inner
         self.position = 0
 
 

@@ -67,16 +67,16 @@ class Conversation(ABC):
     def _go_on(self) -> None:
         is_first = True
         while self._steps is not None or self._may_begin():
-            if not is_first and self._turns.is_over():
-                self._turns.wait(self.resume)
-                break
-            is_first = False
             if self._steps is None:
                 self._steps = self.take_next()
             if self._steps is None:
                 if not self._is_over:
                     self.carrier.resume_reading()
                 return
+            if not is_first and self._turns.is_over():
+                self._turns.wait(self.resume)
+                break
+            is_first = False
             self._step(self._steps)
         if not self._is_over:
             self.carrier.pause_reading()

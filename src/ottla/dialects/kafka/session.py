@@ -42,6 +42,10 @@ HELD_BYTES: Final = 64 * 1024
 IN_PROGRESS_AT_MOST: Final = 1000
 """Produce requests that wait for durability; a client that sends more is not read from until some are answered."""
 FLUSH_PARTS: Final = 16
+GENERAL_COST: Final = 8
+"""What a request that goes the general way counts for beside one of the usual form, about."""
+LOOK_AFTER: Final = 2 * GENERAL_COST
+"""What is done before it is asked whether the turn is over: for who sends one request at a time it never is."""
 AT_ONCE_ELEMENTS: Final = 256
 """A request whose arrays have more elements together is decoded and answered in steps."""
 AT_ONCE_BYTES: Final = 1024 * 1024
@@ -158,7 +162,7 @@ class KafkaSession:
 
     def _handle_frames(self) -> None:
         reader = self._reader
-        handled = 0
+        looked_after = 0
         while not self._must_wait():
             frame = self._parked
             if frame is None:
@@ -168,13 +172,14 @@ class KafkaSession:
                     self._carrier.resume_reading()
                     return
             self._parked = None
-            self._handle(frame)
+            looked_after += self._handle(frame)
             if len(self._out) >= FLUSH_PARTS:
                 self._flush()
-            handled += 1
-            if handled >= 2 and self._turns.is_over():
-                self._is_waiting = True
-                self._turns.wait(self._take_turn)
+            if looked_after >= LOOK_AFTER:
+                looked_after -= GENERAL_COST
+                if self._turns.is_over():
+                    self._is_waiting = True
+                    self._turns.wait(self._take_turn)
         self._flush()
         reader.hold()
         if self._is_over:
@@ -186,12 +191,17 @@ class KafkaSession:
         self._is_waiting = False
         self._advance()
 
-    def _handle(self, frame: memoryview) -> None:
+    def _handle(self, frame: memoryview) -> int:
+        """Do what a frame asks, or begin to; returns what that counts for."""
         if not self._slots and len(frame) > 1 and frame[1] == PRODUCE:
             left = answer_usual(frame, self._reader, self._context, self._out)
             if left is None:
-                return
+                return 1
             frame = left
+        self._handle_any(frame)
+        return GENERAL_COST
+
+    def _handle_any(self, frame: memoryview) -> None:
         header, body_at = decode_request_header(frame)
         route = self._routes.get(header.api_key) or self._router.find(header.api_key)
         if route is None:
@@ -217,9 +227,22 @@ class KafkaSession:
             return
         answer = route.handle(request, context)
         if isinstance(answer, Generator):
-            self._work_on(header, route, self._do_rest(header, answer))
+            self._begin(header, route, answer)
         else:
             self._take(header, route, answer)
+
+    def _begin(self, header: RequestHeader, route: Route, steps: Steps[Settled]) -> None:
+        """Do the first of a handler's steps, which for nearly all requests is the only one."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            answer: Settled = end.value
+            if isinstance(answer, LaterAnswer):
+                self._work_on(header, route, self._encode(header, answer))
+            else:
+                self._take(header, route, answer)
+        else:
+            self._work_on(header, route, self._do_rest(header, steps))
 
     def _take(self, header: RequestHeader, route: Route, answer: Settled) -> None:
         """Send what a handler came to, or wait for it."""
@@ -254,12 +277,12 @@ class KafkaSession:
 
     def _do_rest(self, header: RequestHeader, steps: Steps[Settled]) -> Steps[Settled]:
         answer = yield from steps
-        while isinstance(answer, LaterAnswer) and answer.steps is not None:  # the wait was over before it began
-            answer = yield from answer.steps
         return (yield from self._encode(header, answer))
 
     def _encode(self, header: RequestHeader, answer: Settled) -> Steps[Settled]:
         """Encode a response in steps as well, if it took more than this turn to find it."""
+        while isinstance(answer, LaterAnswer) and answer.steps is not None:  # the wait was over before it began
+            answer = yield from answer.steps
         if self._work is None or not isinstance(answer, Message):
             return answer
         encoded = LaterAnswer()

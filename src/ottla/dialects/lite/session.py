@@ -7,12 +7,17 @@ little is read. With `errors_close` a mistake is met with silence and a close, i
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.broker.broker import Broker
 from ottla.broker.value_fetch import ValueFetch
 from ottla.dialects.lite.codec import encode_error, read_request
 from ottla.dialects.lite.handlers import handle
 from ottla.dialects.session import Carrier, Peer
 from ottla.errors import KafkaError
+
+PIECES_AT_ONCE: Final = 16
+"""More than a request has, unless it is large."""
 
 
 class LiteDialect:
@@ -59,21 +64,23 @@ class LiteSession:
     def resume(self) -> None:
         """Feed the reader what it needs, as long as there is that much, it is our turn, and nothing else is due."""
         turns = self._dialect.broker.turns
-        is_first = self._is_feeding = True
+        pieces = 0
+        self._is_feeding = True
         while not (self._is_busy or self._is_over or self._carrier.is_congested):
             if len(self._received) < self._needed:
                 self._carrier.resume_reading()
                 break
-            if not is_first and turns.is_over():
+            pieces += 1
+            if pieces > PIECES_AT_ONCE and turns.is_over():
                 turns.wait(self.resume)
                 self._carrier.pause_reading()  # lest the peer's end be read before what it had sent until then is done
                 break
-            is_first = False
             piece = bytes(self._received[: self._needed])
             del self._received[: self._needed]
             self._feed(piece)
-        if len(self._received) > max(self._needed, len(self._dialect.buffer)):
-            self._carrier.pause_reading()
+        is_working = self._is_busy and self._fetch is None and bool(self._received)
+        if is_working or len(self._received) > max(self._needed, len(self._dialect.buffer)):
+            self._carrier.pause_reading()  # where we work, also lest the peer's end be read before the next request
         self._is_feeding = False
 
     def ended(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.broker.turns import Steps
-from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, RequestContext, rows_in_steps
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import KafkaError
 from ottla.model import NO_OFFSET
@@ -31,7 +31,8 @@ def handle(request: DeleteRecordsRequest, context: RequestContext) -> Steps[Dele
     for name, partitions in asked.items():
         rows = yield from rows_in_steps(partitions.values(), partial(_row, context, name))
         topics.append(DeleteRecordsTopicResult(name=name, partitions=rows))
-        yield
+        if len(topics) % ROWS_A_STEP == 0:
+            yield
     return DeleteRecordsResponse(topics=topics)
 
 

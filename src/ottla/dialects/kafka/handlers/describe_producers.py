@@ -6,7 +6,7 @@ from functools import partial
 
 from ottla.broker.metadata.topic_names import check_topic_name
 from ottla.broker.turns import Steps
-from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, RequestContext, rows_in_steps
 from ottla.dialects.kafka.errors import error_code
 from ottla.engine import ActiveProducer
 from ottla.errors import KafkaError, UnknownTopicOrPartition
@@ -24,7 +24,8 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Steps[
     topics = []
     for asked in request.topics:
         topics.append((yield from _topic(asked, context)))
-        yield
+        if len(topics) % ROWS_A_STEP == 0:
+            yield
     return DescribeProducersResponse(topics=topics)
 
 

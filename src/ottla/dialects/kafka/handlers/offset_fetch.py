@@ -15,7 +15,7 @@ from ottla.broker.broker import Broker
 from ottla.broker.groups.group import MemberClaim
 from ottla.broker.groups.offsets import NO_COMMITTED_OFFSET, CommittedOffset
 from ottla.broker.turns import Steps
-from ottla.dialects.kafka.answers import LaterAnswer, RequestContext, Settled, rows_in_steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, LaterAnswer, RequestContext, Settled, rows_in_steps
 from ottla.errors import KafkaError, UnknownTopicId, UnstableOffsetCommit
 from ottla.model import TopicPartition
 from ottla.protocol.messages.offset_fetch import (
@@ -58,9 +58,10 @@ class _Fetch:
 
     def find(self) -> Steps[None]:
         """Find all offsets."""
-        for asked, answer in zip(self._asked, self._answers, strict=True):
+        for number, (asked, answer) in enumerate(zip(self._asked, self._answers, strict=True), 1):
             yield from self._answer(asked, answer)
-            yield
+            if number % ROWS_A_STEP == 0:
+                yield
         self._settle(None, None)
 
     def _answer(self, asked: OffsetFetchRequestGroup, answer: OffsetFetchResponseGroup) -> Steps[None]:
@@ -97,6 +98,8 @@ class _Fetch:
         rows = []
         for topic in topics:
             rows.append((yield from self._topic(asked.group_id, topic)))
+            if len(rows) % ROWS_A_STEP == 0:
+                yield
         return rows
 
     def _topic(self, group_id: str, asked: OffsetFetchRequestTopics) -> Steps[OffsetFetchResponseTopics]:
@@ -107,7 +110,6 @@ class _Fetch:
             asked.partition_indexes,
             partial(_unknown_row, UnknownTopicId.code) if name is None else partial(self._partition, group_id, name),
         )
-        yield
         return OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id, partitions=rows)
 
     def _all_topics(self, asked: OffsetFetchRequestGroup) -> Steps[list[OffsetFetchResponseTopics]]:

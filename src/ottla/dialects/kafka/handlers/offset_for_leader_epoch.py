@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.broker.turns import Steps
-from ottla.dialects.kafka.answers import RequestContext, rows_in_steps
+from ottla.dialects.kafka.answers import ROWS_A_STEP, RequestContext, rows_in_steps
 from ottla.dialects.kafka.errors import error_code
 from ottla.errors import KafkaError
 from ottla.protocol.messages.offset_for_leader_epoch import (
@@ -22,7 +22,8 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Ste
     for topic in request.topics:
         rows = yield from rows_in_steps(topic.partitions, partial(_row, context, topic.topic))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
-        yield
+        if len(topics) % ROWS_A_STEP == 0:
+            yield
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
