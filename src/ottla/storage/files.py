@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from mypy_extensions import mypyc_attr
 
 from ottla.storage.file_locks import take_lock
+from ottla.storage.preallocation import reserve
 
 _NEW_FILE_MODE: Final = 0o644
 _READ_ONLY_MODE: Final = 0o400
@@ -209,8 +210,6 @@ class LocalFile:
         os.ftruncate(self.descriptor, size_bytes)
 
     def preallocate(self, size_bytes: int) -> None:
-        from ottla.storage.preallocation import reserve  # few brokers do
-
         reserve(self.descriptor, size_bytes)
 
     def is_resident(self, position: int, size_bytes: int) -> bool:
