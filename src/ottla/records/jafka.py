@@ -72,17 +72,22 @@ class SetWalk:
     def take(self) -> list[bytes]:
         """Return the payloads of the next messages, inflated, in order: of a step's worth."""
         payloads: list[bytes] = []
-        level = self._levels[-1]
-        left_bytes = STEP_BYTES
-        for _ in range(STEP_MESSAGES):
-            data, position = level.data, level.position
+        left_messages = STEP_MESSAGES
+        while left_messages > 0 and not self.is_over:
+            left_messages -= self._take_from(self._levels[-1], left_messages, payloads)
+        return payloads
+
+    def _take_from(self, level: _Level, most: int, payloads: list[bytes]) -> int:
+        """Take messages of one set until they are many, or another set is to be gone through; returns how many."""
+        data, start = level.window()
+        position = level.position - start
+        for taken in range(most):
             end = _entry_end(data, position)
             if not end:
+                if position and start + len(data) < len(level.data):
+                    return most  # the window ends, and with it the step
                 self._leave(level)
-                if self.is_over:
-                    break
-                level = self._levels[-1]
-                continue
+                return taken + 1
             payload = data[position + ENTRY_BYTES : end]
             _, magic, attributes, crc = _ENTRY.unpack_from(data, position)
             if level.is_inner:
@@ -93,26 +98,23 @@ class SetWalk:
                 raise CorruptMessage(f"a message of magic {magic}")
             if zlib.crc32(payload) != crc:
                 raise CorruptMessage("a message fails its checksum")
-            level.position = end
+            position = end
+            level.position = start + end
             if attributes & CODEC_BITS:
                 self._enter(payload, attributes & CODEC_BITS)
-                level = self._levels[-1]
-            else:
-                payloads.append(bytes(payload))
-                self._count += 1
-                if not level.is_inner and end - self._piece_start >= PIECE_BYTES:
-                    self._end_piece(end)
-            left_bytes -= end - position
-            if left_bytes < 0:
-                break
-        return payloads
+                return taken + 1
+            payloads.append(payload)
+            self._count += 1
+            if not level.is_inner and level.position - self._piece_start >= PIECE_BYTES:
+                self._end_piece(level.position)
+        return most
 
     def _count_inner(self) -> None:
         self._left_bytes -= MESSAGE_COST_BYTES
         if self._left_bytes < 0:
             raise InvalidRecord("a compressed set has too many messages")
 
-    def _enter(self, payload: bytes | memoryview, codec: int) -> None:
+    def _enter(self, payload: bytes, codec: int) -> None:
         """Go through the set in a compressed payload next."""
         if codec != GZIP or len(self._levels) > _DEEPEST:
             raise CorruptMessage(f"a message of codec {codec} at depth {len(self._levels) - 1}")
@@ -153,6 +155,19 @@ class _Level:
         self.is_inner = is_inner
         self.position = 0
 
+    def window(self) -> tuple[bytes, int]:
+        """Return what comes next, one message at least, and where in the set that begins. Raises `CorruptMessage`.
+
+        What is not bytes yet is copied by windows, as bytes are faster to look at.
+        """
+        if isinstance(self.data, bytes):
+            return self.data, 0
+        size = STEP_BYTES
+        front = bytes(self.data[self.position : self.position + SIZE_BYTES])
+        if len(front) == SIZE_BYTES:
+            size = max(size, entry_size(front))
+        return bytes(self.data[self.position : self.position + size]), self.position
+
 
 def payloads_of(data: bytes, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> list[bytes]:
     """Return the payloads of all whole messages of a set, or of one message. Raises as `SetWalk`."""
@@ -163,7 +178,7 @@ def payloads_of(data: bytes, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> list
     return payloads
 
 
-def entry_size(front: bytes | memoryview) -> int:
+def entry_size(front: bytes) -> int:
     """Return how many bytes the message takes that begins with these four. Raises `CorruptMessage`."""
     (size,) = _SIZE.unpack_from(front)
     if size < FRONT_BYTES:
@@ -171,7 +186,7 @@ def entry_size(front: bytes | memoryview) -> int:
     return SIZE_BYTES + int(size)
 
 
-def _entry_end(data: bytes | memoryview, position: int) -> int:
+def _entry_end(data: bytes, position: int) -> int:
     """Where the entry at `position` ends; 0 where the data ends first."""
     if position + SIZE_BYTES > len(data):
         return 0
