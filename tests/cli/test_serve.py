@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +44,42 @@ def test_help_ends_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert ended.value.code == 0
     assert "Examples:\n  ottla serve\n" in capsys.readouterr().out
+
+
+def test_a_start_imports_nothing_that_it_has_no_use_for(tmp_path: Path) -> None:
+    """What makes it quick, stated so that a slow machine cannot break it. Half of a start is importing."""
+    unused = {
+        "cramjam",
+        "ctypes",
+        "encodings.idna",
+        "ipaddress",
+        "ottla.broker.administration",
+        "ottla.broker.groups.coordinator",
+        "ottla.broker.loggers",
+        "ottla.broker.telemetry",
+        "ottla.client",
+        "ottla.config.alter",
+        "ottla.config.describe",
+        "ottla.config.documentation",
+        "ottla.dialects.jafka.dialect",
+        "ottla.storage.cleaner",
+        "ottla.storage.sweeper",
+        "random",
+        "shutil",
+        "uuid",
+    }
+    code = (
+        "import asyncio, sys\n"
+        "from ottla.cli.serve import read_config, serve_parser\n"
+        "async def start(words):\n"
+        "    from ottla.server import Server\n"
+        "    server = Server(read_config(serve_parser().parse_args(words)))\n"
+        "    await server.start()\n"
+        f"    found = {unused!r} & set(sys.modules)\n"
+        "    await server.stop()\n"
+        "    sys.exit(f'imported: {found}' if found else 0)\n"
+        f"asyncio.run(start(['--data', {str(tmp_path)!r}, '--listen', '127.0.0.1:0']))\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from ottla.broker.groups.group_settings import GroupSettings
-from ottla.config.broker_config import REFUSED, BrokerConfig
+from ottla.config.broker_config import PLAINLY_EFFECTIVE, REFUSED, BrokerConfig
 from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS
 from ottla.config.documentation import has_effect
 from ottla.config.group_settings import BOUNDS, GROUP_SETTINGS
@@ -210,3 +210,7 @@ def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_what_is_taken_to_have_an_effect_without_a_look_has_one() -> None:
+    assert all(has_effect(Scope.BROKER, name) for name in PLAINLY_EFFECTIVE)

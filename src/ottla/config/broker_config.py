@@ -38,6 +38,8 @@ EVERY_DIRECTORY: Final = "*"
 LAST_CODEC: Final = 4
 """zstd; the codecs are numbered as in a batch's attributes."""
 PER_IP_OVERRIDES: Final = "max.connections.per.ip.overrides"
+PLAINLY_EFFECTIVE: Final = frozenset({"listeners", "log.dirs", "ottla.flush.policy"})
+"""What starts without a file set: known to do something without a look at the texts."""
 _EXCEPTION: Final = r"\[?(?P<host>[0-9a-zA-Z%._:-]+?)\]?\s*:\s*(?P<limit>-?[0-9]{1,9})"
 
 
@@ -356,6 +358,7 @@ def _unknown(name: str) -> str:
 
 def _without_effect(names: Iterable[str]) -> list[str]:
     """One line for all known settings that do nothing here: a file made for Kafka has many."""
+    names = [name for name in names if name not in PLAINLY_EFFECTIVE]
     if not names:
         return []
     from ottla.config.documentation import has_effect  # hundreds of texts that a start without a file does not need

@@ -48,7 +48,6 @@ from ottla.storage.metadata_snapshots import (
 )
 from ottla.storage.quorum_state import FILE_NAME, QuorumState, read_quorum_state, write_quorum_state
 from ottla.storage.segment import Segment
-from ottla.storage.sweeper import segment_paths
 
 _log = logging.getLogger(__name__)
 
@@ -404,9 +403,7 @@ class MetadataLog:
         count = sum(following.base_offset <= offset for following in segments[1:])
         taken = self._log.take_oldest(count) if count else []
         for segment in taken:
-            for path in reversed(
-                segment_paths(segment)
-            ):  # the log last: without it the others would lie there for good
+            for path in reversed(segment.all_paths()):  # the log last: without it the others would lie there for good
                 self._filesystem.remove(path)
         return sum(segment.size_bytes for segment in taken)
 

@@ -389,6 +389,10 @@ class Segment:
         suffixes = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
         return [self.path + suffix for suffix in suffixes]
 
+    def all_paths(self) -> list[str]:
+        """The segment's own files, and the producers as of its base."""
+        return [*self.paths(), self.path + SNAPSHOT_SUFFIX]
+
     def take_side_paths(self) -> list[str]:
         """Return the files beside the log, for whoever syncs them: indexes, and the producers as of the end."""
         snapshot = f"{self.path[:-OFFSET_DIGITS]}{format_offset(self.next_offset)}{SNAPSHOT_SUFFIX}"

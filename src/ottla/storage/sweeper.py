@@ -26,7 +26,6 @@ from ottla.storage.retention import Expired, SegmentFacts, find_expired, is_time
 from ottla.storage.segment import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     Segment,
     format_offset,
@@ -179,7 +178,7 @@ class Sweeper:
     def _throw_away(self, log: PartitionLog, segments: Sequence[Segment]) -> None:
         """Rename the files of segments that the log has no more, and have them removed after a delay."""
         renamed: list[str] = []
-        paths = [path for segment in segments for path in segment_paths(segment)]
+        paths = [path for segment in segments for path in segment.all_paths()]
 
         def done(error: BaseException | None) -> None:
             if error is not None:
@@ -188,11 +187,6 @@ class Sweeper:
 
         work = partial(mark_deleted, self._host.filesystem, paths, renamed)
         self._background.submit(partial(log.names.change, work), done)
-
-
-def segment_paths(segment: Segment) -> list[str]:
-    """Return a segment's own files, the producer snapshot at its base among them."""
-    return [*segment.paths(), segment.path + SNAPSHOT_SUFFIX]
 
 
 def mark_deleted(filesystem: FileSystem, paths: Iterable[str], renamed: list[str]) -> None:
