@@ -344,6 +344,8 @@ class Server:
             self._release()
         else:
             self._log.close(self._metadata.broker_epoch if self._metadata is not None else -1)
+        if self._broker is not None:
+            self._broker.turns.close()
         self.timers.close()
         self._offload.close()
 

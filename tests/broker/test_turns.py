@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -44,8 +44,12 @@ class Loop:
 
 
 @pytest.fixture
-def loop() -> Loop:
-    return Loop()
+def loop() -> Iterator[Loop]:
+    gc.enable()
+    loop = Loop()
+    yield loop
+    loop.turns.close()
+    gc.enable()
 
 
 def test_what_fits_into_a_turn_is_done_at_once(loop: Loop) -> None:
@@ -130,6 +134,8 @@ def test_the_collector_pauses_while_something_takes_many_turns(loop: Loop) -> No
     while not loop.failed:
         assert not gc.isenabled()
         loop.turn()
+    assert not gc.isenabled(), "what was worked on is there still"
+    loop.turn()
     assert gc.isenabled() and len(loop.done) == 2
 
 
@@ -139,6 +145,14 @@ def test_a_collector_that_was_not_at_work_stays_so(loop: Loop) -> None:
         loop.begin("long", 5, TURN_SECONDS)
         while not loop.done:
             loop.turn()
+        loop.turn()
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_loop_that_ends_leaves_the_collector_as_it_was(loop: Loop) -> None:
+    loop.begin("long", 5, TURN_SECONDS)
+    assert not gc.isenabled()
+    loop.turns.close()
+    assert gc.isenabled()

@@ -41,7 +41,7 @@ def at_once(steps: Steps[T]) -> T:
 class Turns:
     """What is left of this turn, and who goes on in the next one. One for each loop."""
 
-    __slots__ = ("_clock", "_ends_at", "_is_begun", "_is_collecting", "_long_count", "_timers", "_waiting")
+    __slots__ = ("_clock", "_ends_at", "_is_begun", "_is_collector_paused", "_long_count", "_timers", "_waiting")
 
     def __init__(self, timers: Timers, clock: Clock) -> None:
         self._timers = timers
@@ -50,7 +50,7 @@ class Turns:
         self._ends_at = 0.0
         self._waiting: dict[Callable[[], None], None] = {}  # a dict as an ordered set
         self._long_count = 0  # work that is being done over several turns
-        self._is_collecting = False  # whether the collector is to go on after it
+        self._is_collector_paused = False
 
     def is_over(self) -> bool:
         """Whether others shall have their turn now. The first question of a turn begins it."""
@@ -73,15 +73,25 @@ class Turns:
 
     def begin_long(self) -> None:
         """Some work takes another turn (called by `LongWork`)."""
-        if not self._long_count:
-            self._is_collecting = gc.isenabled()
-            gc.disable()
         self._long_count += 1
+        if gc.isenabled():
+            gc.disable()
+            self._is_collector_paused = True
 
     def end_long(self) -> None:
-        """It is done."""
+        """It is done; what it was made of will be gone when the loop comes around."""
         self._long_count -= 1
-        if not self._long_count and self._is_collecting:
+        if not self._long_count and self._is_collector_paused:
+            self._timers.call_at(self._clock.monotonic(), self._collect_again)
+
+    def _collect_again(self) -> None:
+        if not self._long_count:
+            self.close()
+
+    def close(self) -> None:
+        """The loop is about to end: leave the collector as it was found."""
+        if self._is_collector_paused:
+            self._is_collector_paused = False
             gc.enable()
 
     def _begin(self, now: float) -> None:

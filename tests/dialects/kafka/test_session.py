@@ -444,6 +444,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
     yield make
     for busy in made:
+        busy.bench.broker.turns.close()
         busy.bench.controller.delete_topics([TopicReference(TOPIC)])
 
 

@@ -18,6 +18,8 @@ from ottla.errors import KafkaError
 
 PIECES_AT_ONCE: Final = 16
 """More than a request has, unless it is large."""
+LARGE_PIECE_BYTES: Final = 512
+"""For each so many bytes a piece, which may have many values, counts once more."""
 
 
 class LiteDialect:
@@ -70,7 +72,7 @@ class LiteSession:
             if len(self._received) < self._needed:
                 self._carrier.resume_reading()
                 break
-            pieces += 1
+            pieces += 1 + self._needed // LARGE_PIECE_BYTES
             if pieces > PIECES_AT_ONCE and turns.is_over():
                 turns.wait(self.resume)
                 self._carrier.pause_reading()  # lest the peer's end be read before what it had sent until then is done
