@@ -14,6 +14,7 @@ from ottla.errors import NotLeaderOrFollower, OffsetOutOfRange, UnknownLeaderEpo
 from ottla.model import TopicPartition
 from ottla.testing.cluster import RunningBroker
 from tests.broker.harness import TOPIC, append, batch, broker_with_topic, entry
+from tests.turns import finish
 
 Reads = list[PartitionRead]
 
@@ -250,3 +251,36 @@ def test_a_follower_that_names_the_leader_epoch_is_told_that_it_is_unknown() -> 
         assert isinstance(read.error, UnknownLeaderEpoch)
 
     run(test)
+
+
+def test_what_is_appended_while_a_long_plan_is_read_ends_its_wait() -> None:
+    async def test(running: RunningBroker) -> None:
+        wanted = plan(*(entry(0, partition=number) for number in range(300)), max_wait_ms=30_000)
+        steps = running.broker.fetch_in_steps(wanted, lambda: None)
+
+        next(steps)
+        append(running, b"one")
+        reads, _ = finish(steps)
+
+        assert isinstance(reads, list)
+        assert sum(sizes(reads)) == SIZE
+
+    run(test, partitions=300)
+
+
+def test_a_long_plan_waits_on_where_too_little_is_appended_while_it_is_read() -> None:
+    async def test(running: RunningBroker) -> None:
+        wanted = plan(*(entry(0, partition=number) for number in range(300)), min_bytes=2 * SIZE)
+        ready: list[bool] = []
+        steps = running.broker.fetch_in_steps(wanted, lambda: ready.append(True))
+
+        next(steps)
+        append(running, b"one")
+        waiting, _ = finish(steps)
+        assert isinstance(waiting, Waiting)
+        assert not ready
+
+        append(running, b"one", partition=299)
+        assert ready
+
+    run(test, partitions=300)

@@ -147,9 +147,22 @@ class Fetching:
     def fetch_in_steps(
         self, plan: FetchPlan, ready: Callable[[], None]
     ) -> Steps[list[PartitionRead] | Waiting[TopicPartition]]:
-        """Return what was read, or the wait after which `ready` is called: then is the time for `read_in_steps`."""
-        reads = yield from self.read_in_steps(plan)
-        return reads if _is_enough(plan, reads) else self._wait(plan, reads, ready)
+        """Return what was read, or the wait after which `ready` is called: then is the time for `read_in_steps`.
+
+        An append between two steps, to what was read already, would wake nobody: such are looked at again.
+        """
+        wakes = self._purgatory.note_wakes()
+        try:
+            reads = yield from self.read_in_steps(plan)
+        finally:
+            self._purgatory.forget_wakes(wakes)
+        if _is_enough(plan, reads):
+            return reads
+        waiting = self._wait(plan, reads, ready)
+        if not any(waiting.waiter.is_done(key) for key in wakes.keys):
+            return waiting
+        waiting.cancel()
+        return (yield from self.read_in_steps(plan))
 
     def _wait(
         self, plan: FetchPlan, reads: Sequence[PartitionRead], ready: Callable[[], None]

@@ -61,14 +61,24 @@ class Waiting(Generic[K]):
             self.waiter.finish()
 
 
+class Wakes(Generic[K]):
+    """Which keys were woken while somebody who takes several turns of the loop was not yet waiting for them."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self) -> None:
+        self.keys: dict[K, None] = {}  # a dict as an ordered set
+
+
 class Purgatory(Generic[K]):
     """All waiters of one kind, by the keys that they watch."""
 
-    __slots__ = ("_by_key", "_is_waking", "_timers", "_woken")
+    __slots__ = ("_by_key", "_is_waking", "_notes", "_timers", "_woken")
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._by_key: dict[K, dict[Waiting[K], None]] = {}  # a dict as an ordered set: first come, first woken
+        self._notes: list[Wakes[K]] = []
         self._woken: deque[K] = deque()
         self._is_waking = False
 
@@ -86,6 +96,8 @@ class Purgatory(Generic[K]):
 
     def wake(self, key: K) -> None:
         """Let every waiter of `key` look again. What an answer wakes in turn is woken after it, not within it."""
+        for wakes in self._notes:
+            wakes.keys[key] = None
         if key not in self._by_key:
             return
         self._woken.append(key)
@@ -97,6 +109,16 @@ class Purgatory(Generic[K]):
                 self._ask_waiters(self._woken.popleft())
         finally:
             self._is_waking = False
+
+    def note_wakes(self) -> Wakes[K]:
+        """Note every key that is woken from now on, until `forget_wakes`."""
+        wakes: Wakes[K] = Wakes()
+        self._notes.append(wakes)
+        return wakes
+
+    def forget_wakes(self, wakes: Wakes[K]) -> None:
+        """Note no more."""
+        self._notes.remove(wakes)
 
     def _ask_waiters(self, key: K) -> None:
         for waiting in list(self._by_key.get(key, ())):
