@@ -562,6 +562,16 @@ def test_what_a_lost_connection_had_asked_for_is_done_to_its_end(begin: Begin) -
     assert busy.one.carrier.said == b"" and len(busy.bench.timers) == 0
 
 
+def test_a_long_request_that_fails_once_its_connection_is_lost_harms_nobody(begin: Begin) -> None:
+    busy = begin(partitions=2)
+    busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY, acks=0), has_answer=False))
+    busy.one.session.lost()
+    for _ in range(1000):
+        busy.turn()
+    assert busy.bench.broker.partition(TOPIC, 1).offsets().log_end_offset == 1
+    assert busy.one.carrier.said == b"" and len(busy.bench.timers) == 0
+
+
 def fetch_from(partitions: int, *, max_wait_ms: int, topic: str = TOPIC) -> FetchRequest:
     rows = [FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in range(partitions)]
     return FetchRequest(

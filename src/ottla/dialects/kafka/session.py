@@ -335,7 +335,8 @@ class KafkaSession:
     def _give_up(self, error: Exception) -> None:
         if self._work is not None:
             self._work = None
-            self._slots.pop()
+            if self._slots:  # they are gone with a lost connection
+                self._slots.pop()
         self._end_because(error, after_answers=True)
 
     def _answer_unsupported(self, header: RequestHeader) -> None:
@@ -423,7 +424,9 @@ class KafkaSession:
             self._end()
 
     def _end(self) -> None:
-        """Send what was answered, then close."""
+        """Send what was answered, then close, unless that was done or the peer is gone."""
+        if self._is_over:
+            return
         self._flush()
         self._is_over = True
         self._carrier.close()
