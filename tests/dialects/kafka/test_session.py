@@ -520,6 +520,23 @@ def test_a_produce_for_many_partitions_is_appended_in_many_turns_and_in_order(be
     assert base_offsets(answers[2:]) == [2]
 
 
+def test_what_refuses_the_whole_of_a_large_produce_is_what_is_found_first(begin: Begin) -> None:
+    busy = begin(partitions=1)
+    request = produce_to(MANY)
+    for magic in (7, 8):
+        unknown = bytearray(batch(b"v"))
+        unknown[16] = magic
+        data = PartitionProduceData(index=0, records=bytes(unknown))
+        request.topic_data.append(TopicProduceData(name=f"u{magic}", partition_data=[data]))
+    busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, request))
+
+    (answer,), _ = busy.until_answered(1)
+
+    assert isinstance(answer.message, ProduceResponse)
+    rows = [row for topic in answer.message.responses for row in topic.partition_responses]
+    assert {(row.error_code, row.error_message) for row in rows} == {(2, "no record batch has magic 7")}
+
+
 def test_a_produce_without_an_answer_that_fails_ends_the_connection(begin: Begin) -> None:
     busy = begin(partitions=2)
     busy.one.send(busy.one.frame(ApiKey.PRODUCE, 9, produce_to(MANY, acks=0), has_answer=False))

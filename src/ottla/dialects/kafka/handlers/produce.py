@@ -162,6 +162,8 @@ class _Produce:
                 if not self.look_at(topic.partition_data[start : start + LOOKED_AT_ONCE]):
                     break
                 yield
+            if self._refusal is not None:  # what is found first refuses all
+                break
         for topic in topics:
             rows: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
