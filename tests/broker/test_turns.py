@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
-from ottla.broker.turns import TURN_SECONDS, Steps, Turns
+from ottla.broker.turns import PAUSE_SECONDS, TURN_SECONDS, Steps, Turns
 from ottla.clock import Timers
 from ottla.testing.clock import ManualClock
 
@@ -137,6 +138,18 @@ def test_the_collector_pauses_while_something_takes_many_turns(loop: Loop) -> No
     assert not gc.isenabled(), "what was worked on is there still"
     loop.turn()
     assert gc.isenabled() and len(loop.done) == 2
+
+
+def test_where_there_always_is_long_work_the_collector_does_not_pause_for_ever(loop: Loop) -> None:
+    paused = []
+    while loop.clock.monotonic() < 2 * PAUSE_SECONDS + 3:
+        loop.begin("next", 40, TURN_SECONDS)
+        for _ in range(20):
+            loop.turn()
+        paused.append(not gc.isenabled())
+
+    changes = [now for before, now in pairwise(paused) if now != before]
+    assert paused[0] and changes[:3] == [False, True, False]
 
 
 def test_a_collector_that_was_not_at_work_stays_so(loop: Loop) -> None:

@@ -8,7 +8,8 @@ Time is looked at, and not counted work, as the same entry costs ten times more 
 on another.
 
 While such work goes on over several turns Python's collector pauses: it would look through all that one request is made
-of, at once and time and again, and find nothing. What is not in cycles, which is nearly all, goes at once as ever.
+of, at once and time and again, and find nothing. What is not in cycles, which is nearly all, goes at once as ever;
+where there always is such work, the collector is at it now and then for what is, as connections that ended.
 
 What was begun is brought to its end, also when whoever asked for it is gone: a request that came is done as a whole.
 """
@@ -23,6 +24,11 @@ from ottla.clock import Clock, Timers
 
 TURN_SECONDS: Final = 0.01
 """Long enough that giving a turn back costs nothing to speak of, and short beside what clients notice."""
+
+PAUSE_SECONDS: Final = 10.0
+"""How long Python's collector pauses at most. Some megabytes of connections that ended gather in that time."""
+COLLECT_SECONDS: Final = 1.0
+"""How long it then does not pause again."""
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
@@ -41,7 +47,17 @@ def at_once(steps: Steps[T]) -> T:
 class Turns:
     """What is left of this turn, and who goes on in the next one. One for each loop."""
 
-    __slots__ = ("_clock", "_ends_at", "_is_begun", "_is_collector_paused", "_long_count", "_timers", "_waiting")
+    __slots__ = (
+        "_clock",
+        "_ends_at",
+        "_is_begun",
+        "_is_collector_paused",
+        "_long_count",
+        "_may_pause_at",
+        "_pause_ends_at",
+        "_timers",
+        "_waiting",
+    )
 
     def __init__(self, timers: Timers, clock: Clock) -> None:
         self._timers = timers
@@ -51,6 +67,8 @@ class Turns:
         self._waiting: dict[Callable[[], None], None] = {}  # a dict as an ordered set
         self._long_count = 0  # work that is being done over several turns
         self._is_collector_paused = False
+        self._may_pause_at = 0.0
+        self._pause_ends_at = 0.0
 
     def is_over(self) -> bool:
         """Whether others shall have their turn now. The first question of a turn begins it."""
@@ -74,9 +92,15 @@ class Turns:
     def begin_long(self) -> None:
         """Some work takes another turn (called by `LongWork`)."""
         self._long_count += 1
+        now = self._clock.monotonic()
         if gc.isenabled():
-            gc.disable()
-            self._is_collector_paused = True
+            if now >= self._may_pause_at:
+                gc.disable()
+                self._is_collector_paused = True
+                self._pause_ends_at = now + PAUSE_SECONDS
+        elif self._is_collector_paused and now >= self._pause_ends_at:
+            self.close()
+            self._may_pause_at = now + COLLECT_SECONDS
 
     def end_long(self) -> None:
         """It is done; what it was made of will be gone when the loop comes around."""
