@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,22 @@ def test_one_timer_serves_all_chores(tmp_path: Path) -> None:
     kept.manager.delete(TP)
     assert len(kept.timers) == 1
     kept.advance(3_600)
+    assert len(kept.timers) == 1
+
+
+def test_a_chore_that_meets_a_fault_ends_none_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the first sweep does where no descriptor is left to read what sweeps."""
+    kept = keep(tmp_path, small_segments())
+    fill(kept, 4)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "ottla.storage.sweeper", None)
+        with pytest.raises(ImportError):
+            kept.advance(30)
+    kept.advance(HOUR_MS / 1000 + 2)
+    fill(kept, 1)
+    kept.advance(1)
+
+    assert logs_in(tmp_path) == ["00000000000000000004.log"]
     assert len(kept.timers) == 1
 
 

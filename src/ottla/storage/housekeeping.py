@@ -111,7 +111,13 @@ class Housekeeper:
         self._timer = None if deadline is None else self._timers.call_at(deadline, self._run_due)
 
     def _run_due(self) -> None:
-        now = self._clock.monotonic()
+        try:
+            self._run(self._clock.monotonic())
+        finally:  # a chore that meets a fault, as one whose code no descriptor is left to read, comes round again
+            if self._is_running:
+                self._arm()
+
+    def _run(self, now: float) -> None:
         removal = self._next_removal()
         if removal is not None and removal <= now:
             self._remove()
@@ -119,5 +125,3 @@ class Housekeeper:
             if chore.due is not None and chore.due <= now:
                 chore.plan(now)
                 chore.run()
-        if self._is_running:
-            self._arm()
