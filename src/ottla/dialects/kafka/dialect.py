@@ -43,6 +43,6 @@ class KafkaDialect:
         try:
             if self.router.import_next():
                 self._import_in(IMPORT_EVERY_SECONDS)
-        except OSError as error:
+        except (OSError, ImportError) as error:  # the latter where it is a shared object that cannot be opened
             _log.warning("a handler cannot be imported now, it is tried again later: %s", error)
             self._import_in(IMPORT_AFTER_SECONDS)
