@@ -188,6 +188,23 @@ def test_a_cluster_that_cannot_be_reached_is_warned_of_less_and_less_often(
     assert warnings[0].startswith("group g cannot be reached, trying on: ")
 
 
+def test_a_group_without_a_coordinator_is_warned_of_once_that_lasts(
+    cluster: GroupCluster, protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What groups in a damaged partition of `__consumer_offsets` get for ever, and others while one moves."""
+
+    async def work() -> None:
+        async with a_member(protocol) as consumer:
+            await consumer.subscribe(TOPIC)
+            cluster.coordinator = 99
+            assert await consumer.next_record(600_000) is None
+
+    cluster.run(work)
+
+    warnings = [row.getMessage() for row in caplog.records if "cannot be reached" in row.getMessage()]
+    assert 1 <= len(warnings) <= 8
+
+
 def test_a_member_that_speaks_otherwise_than_its_protocol_is_told_of(cluster: GroupCluster) -> None:
     def unreadable(broker: ScriptedBroker, request: JoinGroupRequest) -> Message:
         answer = broker.usual(request)

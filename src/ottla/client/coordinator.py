@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 GROUP: Final = 0
 BATCHED_KEYS_FROM: Final = 4
 GROUP_CHANNEL: Final = "group"
+LONG_ATTEMPTS: Final = 8
+"""A coordinator that moves or loads is back before so many; then it is worth a line."""
 """Joins may keep a connection busy for long; commits and offsets take the usual one."""
 
 
@@ -91,9 +93,10 @@ class GroupLink:
         Without one a membership goes on trying for ever, as Kafka's consumer does, and as that one warns of it.
         """
         self.note(error)
-        if deadline is None and isinstance(error, NetworkException) and attempt.bit_count() == 1:
-            _log.warning("group %s cannot be reached, trying on: %s", self.group_id, error)
         is_passing = isinstance(error, NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress)
+        is_worth_telling = isinstance(error, NetworkException) or (is_passing and attempt >= LONG_ATTEMPTS)
+        if deadline is None and is_worth_telling and attempt.bit_count() == 1:
+            _log.warning("group %s cannot be reached, trying on: %s", self.group_id, error)
         if not is_passing and reaction_to(error) is Reaction.GIVE_UP:
             raise error
         if deadline is not None:
