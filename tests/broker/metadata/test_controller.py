@@ -27,7 +27,7 @@ from ottla.broker.metadata.state import MetadataState
 from ottla.broker.metadata.update_features import FeatureUpdate, decide_update_features
 from ottla.config.resource_type import ResourceType
 from ottla.engine import Shard, StateRecord
-from ottla.errors import KafkaError, KafkaStorageError, PolicyViolation
+from ottla.errors import InvalidTopicException, KafkaError, KafkaStorageError, PolicyViolation
 from ottla.model import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicId
 from tests.broker.metadata.harness import (
     DIRECTORY_ID,
@@ -400,6 +400,17 @@ def test_very_many_topics_are_created_in_steps_as_they_are_at_once(validate_only
         assert (committed.ticket is None) == validate_only
     assert answers[0] == answers[1]
     assert snapshot_of(controllers[0]) == snapshot_of(controllers[1])
+
+
+def test_a_topic_that_came_between_two_steps_keeps_a_colliding_one_away() -> None:
+    controller = start()
+    steps = controller.create_topics_in_steps([NewTopic(f"t.{number}", 1, 1) for number in range(300)])
+    while controller.view.topic("t.0") is None:
+        next(steps)
+    controller.create_topics([NewTopic("t_299", 1, 1)])
+    committed, _ = finish(steps)
+    assert isinstance(committed.answer["t.299"], InvalidTopicException)
+    assert all(isinstance(committed.answer[f"t.{number}"], CreatedTopic) for number in range(299))
 
 
 def test_a_few_topics_are_created_by_one_batch() -> None:

@@ -11,7 +11,7 @@ the addresses that it is reached at).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ottla.broker.metadata.auto_create import topic_to_create
@@ -255,13 +255,14 @@ class MetadataController:
         some: list[NewTopic] = []
         left = PARTITIONS_AT_ONCE
         sound = [topic for topic in topics if errors[topic.name] is None]
+        companions = {topic.name for topic in sound}
         for number, topic in enumerate(sound, 1):
             some.append(topic)
             left -= 1 + max(partitions_of(topic, placement), 0)
             if left > 0 and number < len(sound):
                 continue
             try:
-                decision = self._decide_new_topics(some, checks_rivals=False)
+                decision = self._decide_new_topics(some, companions)
                 committed = self.commit(decision, validate_only=validate_only, takes_room=True)
             except KafkaError as error:
                 if ticket is None:
@@ -284,7 +285,7 @@ class MetadataController:
         )
 
     def _decide_new_topics(
-        self, topics: Sequence[NewTopic], *, checks_rivals: bool = True
+        self, topics: Sequence[NewTopic], companions: Container[str] = ()
     ) -> Decision[CreateTopicsAnswer]:
         return decide_create_topics(
             self._state,
@@ -292,7 +293,7 @@ class MetadataController:
             self._placement(),
             check_configs=validate_topic_configs,
             new_topic_id=self._new_topic_id,
-            checks_rivals=checks_rivals,
+            companions=companions,
         )
 
     def auto_create_topics(self, names: Iterable[str]) -> Committed[CreateTopicsAnswer]:

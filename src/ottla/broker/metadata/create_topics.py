@@ -8,7 +8,7 @@ partitions and replicas. A topic whose row fails changes nothing for the others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.broker.metadata.decision import Decision
@@ -81,11 +81,11 @@ def decide_create_topics(
     *,
     check_configs: Callable[[Mapping[str, str]], None],
     new_topic_id: Callable[[], TopicId],
-    checks_rivals: bool = True,
+    companions: Container[str] = (),
 ) -> Decision[CreateTopicsAnswer]:
     """Decide a whole request; `validate_only` is the caller's matter, who then leaves the records alone.
 
-    Without `checks_rivals` names that collide with those of other topics were found already (`name_errors`).
+    `companions` are the other topics of a request that is decided in parts: names may collide with theirs.
     Raises `PolicyViolation` when it asks for too many partitions at once.
     """
     check_total(sum(partitions_of(topic, placement) for topic in topics))
@@ -98,7 +98,7 @@ def decide_create_topics(
         try:
             if counts[topic.name] > 1:
                 raise _repeated(topic.name)
-            _check_name(view, topic.name, checks_rivals=checks_rivals)
+            _check_name(view, topic.name, companions)
             created, topic_records = _create_topic(view, topic, placement, check_configs, new_topic_id())
         except KafkaError as error:
             answer[topic.name] = error
@@ -143,12 +143,12 @@ def check_total(partitions: int) -> None:
         raise PolicyViolation("Excessively large number of partitions per request.")
 
 
-def _check_name(view: MetadataView, name: str, *, checks_rivals: bool = True) -> None:
+def _check_name(view: MetadataView, name: str, companions: Container[str] = ()) -> None:
     """Names within one request may collide with each other: Kafka looks at existing topics only."""
     if name == METADATA_TOPIC:
         raise InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
     check_topic_name(name)
-    rivals = view.colliding_topics(name) if checks_rivals else ()
+    rivals = [rival for rival in view.colliding_topics(name) if rival not in companions]
     if rivals:
         raise InvalidTopicException(f"Topic '{name}' collides with existing topic: {', '.join(rivals)}")
     if view.topic(name) is not None:
