@@ -499,3 +499,16 @@ def settings(**said: Any) -> ClusterSettings:
 
 T0: Final = TopicPartition(TOPIC, 0)
 T1: Final = TopicPartition(TOPIC, 1)
+
+
+def refuse_to_find(code: int) -> Any:
+    """An answer to FindCoordinator that names none."""
+
+    def answer(broker: ScriptedBroker, request: FindCoordinatorRequest) -> Message:
+        rows = [
+            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=None)
+            for key in request.coordinator_keys
+        ]
+        return FindCoordinatorResponse(coordinators=rows)
+
+    return answer

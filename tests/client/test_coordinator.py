@@ -11,20 +11,8 @@ from ottla.client import Consumer, OffsetAndMetadata
 from ottla.errors import CoordinatorNotAvailable, GroupAuthorizationFailed, NotCoordinator
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
-from ottla.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest
-from tests.client.scripted import BOOTSTRAP, T0, ScriptedBroker, ScriptedCluster, hang_up, settings
-
-
-def refuse_to_find(code: int) -> Any:
-    def answer(broker: ScriptedBroker, request: FindCoordinatorRequest) -> Message:
-        rows = [
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=None)
-            for key in request.coordinator_keys
-        ]
-        return FindCoordinatorResponse(coordinators=rows)
-
-    return answer
+from tests.client.scripted import BOOTSTRAP, T0, ScriptedBroker, ScriptedCluster, hang_up, refuse_to_find, settings
 
 
 async def commit(cluster: ScriptedCluster, offset: int) -> None:

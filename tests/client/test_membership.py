@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ottla.client import Consumer, GroupSettings, RebalanceListener, TopicPartition
-from ottla.errors import CoordinatorLoadInProgress, InconsistentGroupProtocol
+from ottla.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, InconsistentGroupProtocol
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from tests.client.scripted import BOOTSTRAP, T0, TOPIC, ScriptedBroker, hang_up, settings
+from tests.client.scripted import BOOTSTRAP, T0, TOPIC, ScriptedBroker, hang_up, refuse_to_find, settings
 from tests.client.scripted_group import GroupCluster, moved_to
 
 BEAT = {"classic": ApiKey.HEARTBEAT, "consumer": ApiKey.CONSUMER_GROUP_HEARTBEAT}
@@ -196,7 +196,7 @@ def test_a_group_without_a_coordinator_is_warned_of_once_that_lasts(
     async def work() -> None:
         async with a_member(protocol) as consumer:
             await consumer.subscribe(TOPIC)
-            cluster.coordinator = 99
+            cluster.reply(ApiKey.FIND_COORDINATOR, *[refuse_to_find(CoordinatorNotAvailable.code)] * 10_000)
             assert await consumer.next_record(600_000) is None
 
     cluster.run(work)
