@@ -43,6 +43,26 @@ def test_damage_is_found_said_and_repaired(tmp_path: Path) -> None:
     assert (whole.exit_code, json.loads(whole.stdout)) == (0, [])
 
 
+def test_damaged_metadata_is_cut_only_when_that_is_asked_for(tmp_path: Path) -> None:
+    """All topics are known by it alone."""
+    directory = unpack("plain", tmp_path)
+    log = next((directory / "__cluster_metadata-0").glob("*.log"))
+    damaged = bytearray(log.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    log.write_bytes(damaged)
+    runner = CliRunner()
+
+    for words in (["repair"], ["repair", "--dry-run"], ["repair", "--json"]):
+        left = runner.invoke(storage, [*words, str(directory)])
+        assert left.exit_code == 1
+        assert "restore it from a backup, or see --cut-metadata" in left.stderr
+        assert log.read_bytes() == damaged
+    assert runner.invoke(storage, ["repair", "--cut-metadata", "--dry-run", str(directory)]).exit_code == 0
+    assert log.read_bytes() == damaged
+    assert runner.invoke(storage, ["repair", "--cut-metadata", str(directory)]).exit_code == 0
+    assert len(log.read_bytes()) < len(damaged)
+
+
 def test_info_lists_partitions(tmp_path: Path) -> None:
     directory = unpack("plain", tmp_path)
     result = CliRunner().invoke(storage, ["info", "--json", str(directory)])

@@ -5,6 +5,7 @@ With `ottla dump-log`, the only commands that read files.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import click
 
 from ottla.cli.options import examples, json_option
 from ottla.cli.output import count_text, print_json, print_line, print_table, say, say_error
+from ottla.model import METADATA_TOPIC
 from ottla.storage.directory import META_PROPERTIES, DirectoryError
 from ottla.storage.dump import Row
 from ottla.storage.files import LocalFileSystem
@@ -77,18 +79,29 @@ def verify(directory: Path, as_json: bool) -> None:
 @storage.command(epilog=examples("ottla storage repair backup --dry-run", "ottla storage repair backup --json"))
 @directory_argument
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option(
+    "--cut-metadata",
+    is_flag=True,
+    help="Cut the metadata log, too: topics and settings behind its damage are forgotten.",
+)
 @json_option
-def repair(directory: Path, dry_run: bool, as_json: bool) -> None:
+def repair(directory: Path, dry_run: bool, cut_metadata: bool, as_json: bool) -> None:
     """Make damaged partitions whole: indexes and the like anew, logs cut off at their first damaged batch.
 
-    What would be cut off is said by --dry-run. Whole partitions are not touched.
+    What would be cut off is said by --dry-run. Whole partitions are not touched. Ends with 1 where the metadata log was
+    left as it is, since all topics are known by it alone.
     """
     filesystem = LocalFileSystem()
     findings: list[Finding] = []
     paths = _partitions(directory)
+    left: list[str] = []
     with _unused(directory):
         for path in paths:
             found = list(verify_partition(filesystem, path))
+            is_metadata = os.path.basename(path).startswith(f"{METADATA_TOPIC}-")
+            if is_metadata and not cut_metadata and any(finding.loses_bytes for finding in found):
+                left.append(path)
+                continue
             findings += found
             if found and not dry_run:
                 repair_partition(filesystem, path)
@@ -97,6 +110,12 @@ def repair(directory: Path, dry_run: bool, as_json: bool) -> None:
         lost = sum(finding.loses_bytes for finding in findings)
         done = "would be" if dry_run else "were"
         print_line(f"{count_text(len(findings), 'finding')}; {lost} bytes {done} cut off")
+    for path in left:
+        say_error(
+            f"{path} is damaged and left alone: without its end, topics and settings are forgotten; "
+            "restore it from a backup, or see --cut-metadata"
+        )
+    sys.exit(1 if left else 0)
 
 
 def _partitions(directory: Path) -> list[str]:
