@@ -1,10 +1,10 @@
 """Measure all systems side by side in one run and print one table.
 
-    python -m benchmarks.bench [--systems floor,kafka,...] [--megabytes 256] [--rounds 3] [--write docs/performance.md]
+    python -m benchmarks.bench [--systems floor,kafka,...] [--megabytes 256] [--turns 5] [--write docs/performance.md]
 
-Rounds are interleaved, so that what else the machine does meets all systems alike; a cell is the median (lowest to
-highest). Times and throughputs of a shared machine mean something only against each other. What could not be had stands
-in a line below the table.
+All systems run at once, and each load is put on one after the other, so that what else the machine does meets all of
+them alike; a cell is the median of all turns (lowest to highest). Times and throughputs of a shared machine mean
+something only against each other. What could not be had stands in a line below the table.
 """
 
 from __future__ import annotations
@@ -16,11 +16,22 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Final
 
-from benchmarks.loads import FETCH_LOADS, PRODUCE_LOADS, FetchLoad, LoadFailed, ProduceLoad, Target
+from benchmarks.loads import (
+    FETCH_LOADS,
+    PRODUCE_LOADS,
+    PRODUCE_ONE_PARTITION,
+    FetchLoad,
+    LoadFailed,
+    ProduceLoad,
+    Target,
+)
 from benchmarks.processes import find_free_port, running
 from benchmarks.systems import SYSTEMS, System, Unavailable, prepare_loadgen
 
@@ -28,6 +39,7 @@ WARM_SECONDS: Final = 6.0
 READY_TIMEOUT_S: Final = 40
 SETTLE_SECONDS: Final = 1.5
 IDLE_SECONDS: Final = 2.0
+END_TO_END_SECONDS: Final = 3
 MARK: Final = "table"
 
 Cells = dict[str, list[float]]
@@ -49,75 +61,116 @@ class Sheet:
             self.notes.append(sentence)
 
 
-def measure(system: System, loadgen: Path, megabytes: int, sheet: Sheet) -> None:
-    """Start one system, put every load on it, stop it."""
-    with tempfile.TemporaryDirectory(prefix=f"bench-{system.name}-") as folder:
-        port = find_free_port(system.ports)
-        command = system.command(Path(folder), port)
-        os.sync()  # what the system before has left to write would be charged to this one's start
-        begin_ns = time.time_ns()
-        with running(command, Path(folder) / "log") as server:
-            target = Target(loadgen, f"127.0.0.1:{port}", server)
-            try:
-                ready = target.call("ready", topic="ready", timeout=READY_TIMEOUT_S)
-            except LoadFailed as failure:
-                sheet.note(f"{system.name}: {failure}; it printed: {server.log_tail()}")
-                return
-            sheet.put(system.name, "start to first produce and fetch, ms", (ready["at_ns"] - begin_ns) / 1e6)
-            _measure_idle(system.name, target, sheet)
+class Bench:
+    """All systems side by side: each load is put on one after the other, several times over.
+
+    So a minute in which the machine does something else, or is slower, meets all of them alike.
+    """
+
+    def __init__(self, systems: Sequence[System], loadgen: Path, turns: int, megabytes: int, sheet: Sheet) -> None:
+        self._systems = systems
+        self._loadgen = loadgen
+        self._turns = turns
+        self._megabytes = megabytes
+        self._sheet = sheet
+        self._targets: dict[str, Target] = {}
+        self._numbers = count()
+
+    def run(self) -> None:
+        """Measure everything."""
+        _say("starts")
+        for _ in range(self._turns):
+            for system in self._systems:
+                with ExitStack() as stack:
+                    self._start(stack, system, is_measured=True)
+        with ExitStack() as stack:
+            for system in self._systems:
+                target = self._start(stack, system, is_measured=False)
+                if target is not None:
+                    self._targets[system.name] = target
+                    self._measure_idle(system.name, target)
             for number, load in enumerate(PRODUCE_LOADS):
-                _measure_produce(system.name, target, f"load{number}", load, megabytes, sheet)
+                self._put_on(load.name, partial(_prepare, load, f"load{number}"), partial(self._produce, number, load))
             for fetch in FETCH_LOADS:
                 topic = f"load{PRODUCE_LOADS.index(fetch.produced)}"
-                _measure_fetch(system.name, target, topic, fetch, megabytes, sheet)
-            _measure_end_to_end(system.name, target, sheet)
-            sheet.put(system.name, "memory after all loads, MB", server.resident_mb())
+                warm_up = partial(fetch.warm_up, topic=topic, seconds=WARM_SECONDS)
+                self._put_on(fetch.name, warm_up, partial(self._fetch, topic, fetch))
+            self._put_on("end to end", lambda target: None, self._go_end_to_end)
+            for name, target in self._targets.items():
+                self._sheet.put(name, "memory after all loads, MB", target.server.resident_mb())
+
+    def _start(self, stack: ExitStack, system: System, *, is_measured: bool) -> Target | None:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"bench-{system.name}-")))
+        port = find_free_port(system.ports)
+        command = system.command(folder, port)
+        os.sync()  # what others have left to write would be charged to this one's start
+        begin_ns = time.time_ns()
+        server = stack.enter_context(running(command, folder / "log"))
+        target = Target(self._loadgen, f"127.0.0.1:{port}", server)
+        try:
+            ready = target.call("ready", topic="ready", timeout=READY_TIMEOUT_S)
+        except LoadFailed as failure:
+            self._sheet.note(f"{system.name}: {failure}; it printed: {server.log_tail()}")
+            return None
+        if is_measured:
+            self._sheet.put(system.name, "start to first produce and fetch, ms", (ready["at_ns"] - begin_ns) / 1e6)
+        return target
+
+    def _put_on(self, name: str, warm_up: Callable[[Target], None], measure: Callable[[str, Target], None]) -> None:
+        """Put one load on all systems, by turns, once they are warm."""
+        _say(name)
+        for system, target in self._targets.items():
+            self._try(system, name, partial(warm_up, target))
+        os.sync()
+        for _ in range(self._turns):
+            for system, target in self._targets.items():
+                self._try(system, name, partial(measure, system, target))
+
+    def _try(self, system: str, load: str, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except LoadFailed as failure:
+            self._sheet.note(f"{system}, {load}: {failure}")
+
+    def _measure_idle(self, name: str, target: Target) -> None:
+        time.sleep(SETTLE_SECONDS)  # a JVM works for a while after it is ready
+        self._sheet.put(name, "idle memory, MB", target.server.resident_mb())
+        before = target.server.cpu_seconds()
+        time.sleep(IDLE_SECONDS)
+        self._sheet.put(name, "idle CPU, %", (target.server.cpu_seconds() - before) / IDLE_SECONDS * 100, 1)
+
+    def _produce(self, number: int, load: ProduceLoad, name: str, target: Target) -> None:
+        measured = load.run(target, f"load{number}", megabytes=self._megabytes)
+        put = self._sheet.put
+        if load.is_small:
+            put(name, f"{load.name}, requests/s", measured.requests_per_second)
+            put(name, f"{load.name}, p50 µs", measured.answer["p50_us"])
+            put(name, f"{load.name}, p99 µs", measured.answer["p99_us"])
+            put(name, f"{load.name}, broker CPU µs each", measured.cpu_us_per_request, 1)
+        else:
+            put(name, f"{load.name}, MB/s", measured.megabytes_per_second)
+            put(name, f"{load.name}, broker CPU s/GB", measured.cpu_seconds_per_gb, 2)
+
+    def _fetch(self, topic: str, load: FetchLoad, name: str, target: Target) -> None:
+        measured = load.run(target, topic, megabytes=self._megabytes)
+        self._sheet.put(name, f"{load.name}, MB/s", measured.megabytes_per_second)
+        self._sheet.put(name, f"{load.name}, broker CPU s/GB", measured.cpu_seconds_per_gb, 2)
+
+    def _go_end_to_end(self, name: str, target: Target) -> None:
+        topic = f"e2e{next(self._numbers)}"  # a new one, as its reader begins at its start
+        PRODUCE_ONE_PARTITION.create(target, topic)
+        answer = target.call("e2e", topic=topic, size=100, rate=400, seconds=END_TO_END_SECONDS)
+        self._sheet.put(name, "end to end at 400/s, p50 µs", answer["p50_us"])
+        self._sheet.put(name, "end to end at 400/s, p99 µs", answer["p99_us"])
 
 
-def _measure_idle(name: str, target: Target, sheet: Sheet) -> None:
-    time.sleep(SETTLE_SECONDS)  # a JVM works for a while after it is ready
-    sheet.put(name, "idle memory, MB", target.server.resident_mb())
-    before = target.server.cpu_seconds()
-    time.sleep(IDLE_SECONDS)
-    sheet.put(name, "idle CPU, %", (target.server.cpu_seconds() - before) / IDLE_SECONDS * 100, 1)
+def _prepare(load: ProduceLoad, topic: str, target: Target) -> None:
+    load.create(target, topic)
+    load.warm_up(target, topic, WARM_SECONDS)
 
 
-def _measure_produce(name: str, target: Target, topic: str, load: ProduceLoad, megabytes: int, sheet: Sheet) -> None:
-    try:
-        load.create(target, topic)
-        measured = load.run(target, topic, megabytes=megabytes, warm_seconds=WARM_SECONDS)
-    except LoadFailed as failure:
-        sheet.note(f"{name}, {load.name}: {failure}")
-        return
-    if load.is_small:
-        sheet.put(name, f"{load.name}, requests/s", measured.requests_per_second)
-        sheet.put(name, f"{load.name}, p50 µs", measured.answer["p50_us"])
-        sheet.put(name, f"{load.name}, p99 µs", measured.answer["p99_us"])
-        sheet.put(name, f"{load.name}, broker CPU µs each", measured.cpu_us_per_request, 1)
-    else:
-        sheet.put(name, f"{load.name}, MB/s", measured.megabytes_per_second)
-        sheet.put(name, f"{load.name}, broker CPU s/GB", measured.cpu_seconds_per_gb, 2)
-
-
-def _measure_fetch(name: str, target: Target, topic: str, load: FetchLoad, megabytes: int, sheet: Sheet) -> None:
-    try:
-        measured = load.run(target, topic, megabytes=megabytes, warm_seconds=WARM_SECONDS)
-    except LoadFailed as failure:
-        sheet.note(f"{name}, {load.name}: {failure}")
-        return
-    sheet.put(name, f"{load.name}, MB/s", measured.megabytes_per_second)
-    sheet.put(name, f"{load.name}, broker CPU s/GB", measured.cpu_seconds_per_gb, 2)
-
-
-def _measure_end_to_end(name: str, target: Target, sheet: Sheet) -> None:
-    try:
-        target.call("create", topic="e2e", partitions=1)
-        answer = target.call("e2e", topic="e2e", size=100, rate=400, seconds=6)
-    except LoadFailed as failure:
-        sheet.note(f"{name}, end to end: {failure}")
-        return
-    sheet.put(name, "end to end at 400/s, p50 µs", answer["p50_us"])
-    sheet.put(name, "end to end at 400/s, p99 µs", answer["p99_us"])
+def _say(what: str) -> None:
+    print(f"measuring: {what}", file=sys.stderr, flush=True)
 
 
 def format_table(cells: Mapping[str, Cells]) -> str:
@@ -178,7 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure all systems side by side.")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="names, separated by commas (%(default)s)")
     parser.add_argument("--megabytes", type=int, default=256, help="size of one large load (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
+    parser.add_argument("--turns", type=int, default=5, help="how often each load is measured (%(default)s)")
     parser.add_argument("--write", type=Path, help="a page to put the table into, between its marks")
     options = parser.parse_args()
     sheet = Sheet()
@@ -187,11 +240,8 @@ def main() -> None:
     except Unavailable as reason:
         sys.exit(f"nothing was measured: {reason}")
     systems = available(options.systems.split(","), sheet)
-    for number in range(options.rounds):
-        for system in systems:
-            print(f"round {number + 1} of {options.rounds}: {system.name}", file=sys.stderr, flush=True)
-            measure(system, loadgen, options.megabytes, sheet)
-    header = f"{options.rounds} rounds of {options.megabytes} MB on {describe_machine()}."
+    Bench(systems, loadgen, options.turns, options.megabytes, sheet).run()
+    header = f"{options.turns} turns of {options.megabytes} MB on {describe_machine()}."
     text = "\n".join(
         [header, "", format_table(sheet.cells), *(["", *(f"* {n}" for n in sheet.notes)] if sheet.notes else [])]
     )

@@ -56,7 +56,8 @@ def _measure_load(
     target: Target, topic: str, load: ProduceLoad, system: str, cells: dict[tuple[str, str], list[float]]
 ) -> None:
     load.create(target, topic)
-    measured = load.run(target, topic, megabytes=0, warm_seconds=WARM_SECONDS)
+    load.warm_up(target, topic, WARM_SECONDS)
+    measured = load.run(target, topic, megabytes=0)
     for line, value in (
         ("requests/s", measured.requests_per_second),
         ("p50 µs", measured.answer["p50_us"]),

@@ -57,7 +57,7 @@ class Contestant:
 
     def measure(self) -> float:
         """Measure once. Raises `LoadFailed`."""
-        return self.gate.figure(self.gate.load.run(self.target, TOPIC, megabytes=MEGABYTES, warm_seconds=0))
+        return self.gate.figure(self.gate.load.run(self.target, TOPIC, megabytes=MEGABYTES))
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def contestant(system: System, loadgen: Path, gate: Gate) -> Iterator[Contestant
             target = Target(loadgen, f"127.0.0.1:{port}", server)
             target.call("ready", topic="ready", timeout=20)
             gate.load.create(target, TOPIC)
-            gate.load.run(target, TOPIC, megabytes=MEGABYTES, warm_seconds=WARM_SECONDS)
+            gate.load.warm_up(target, TOPIC, WARM_SECONDS)
             yield Contestant(target, gate)
 
 

@@ -100,10 +100,12 @@ class ProduceLoad:
         target.call("create", topic=topic, partitions=self.partitions)
         time.sleep(LEADERS_SECONDS)
 
-    def run(self, target: Target, topic: str, *, megabytes: int, warm_seconds: float) -> Measured:
-        """Warm up, then measure once."""
-        if warm_seconds:
-            self._produce(target, topic, warm_seconds, {"requests": 300_000} if self.is_small else {"total": 1024})
+    def warm_up(self, target: Target, topic: str, seconds: float) -> None:
+        """Put the load on for at most so long, unmeasured."""
+        self._produce(target, topic, seconds, {"requests": 300_000} if self.is_small else {"total": 1024})
+
+    def run(self, target: Target, topic: str, *, megabytes: int) -> Measured:
+        """Measure once."""
         before = target.server.cpu_seconds()
         amount = {"requests": self.requests} if self.requests is not None else {"total": megabytes}
         answer = self._produce(target, topic, REQUEST_TIMEOUT_S / 2, amount)
@@ -140,11 +142,13 @@ class FetchLoad:
     conns: int
     max_bytes: int
 
-    def run(self, target: Target, topic: str, *, megabytes: int, warm_seconds: float) -> Measured:
-        """Warm up, then measure once: three times the MB for large fetches, a quarter for small ones."""
+    def warm_up(self, target: Target, topic: str, seconds: float) -> None:
+        """Put the load on for at most half as long as a produce load, unmeasured."""
+        self._fetch(target, topic, 8192, seconds / 2)
+
+    def run(self, target: Target, topic: str, *, megabytes: int) -> Measured:
+        """Measure once: three times the MB for large fetches, a quarter for small ones."""
         is_large = self.max_bytes > 1 << 16
-        if warm_seconds:
-            self._fetch(target, topic, 8192, warm_seconds / 2)
         before = target.server.cpu_seconds()
         answer = self._fetch(target, topic, megabytes * 3 if is_large else megabytes // 4, REQUEST_TIMEOUT_S / 2)
         return Measured(answer, target.server.cpu_seconds() - before)
