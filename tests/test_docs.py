@@ -185,8 +185,6 @@ def test_the_examples_of_all_commands_work(
     reader.start_broker(["-o", "ottla.flush.policy=os"])
     monkeypatch.chdir(reader.directory)
     monkeypatch.setenv("OTTLA_BOOTSTRAP", reader.address)
-    with pytest.raises(SystemExit):
-        main(["topics", "create", "load"])
     for path, context in leaf_commands():
         for line in example_lines(context):
             assert run_example(reader, line, monkeypatch) == 0, f"{path}: {line}\n{capsys.readouterr().err}"

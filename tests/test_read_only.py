@@ -400,7 +400,9 @@ def test_where_there_is_nothing_to_serve_nothing_is_made(what: str, tmp_path: Pa
     before = state_of(tmp_path)
 
     async def scenario() -> None:
-        with pytest.raises(StartError, match="nothing to serve read-only"):
+        with pytest.raises(
+            StartError, match="there is no directory" if what == "nothing" else "nothing to serve read-only"
+        ):
             async with served([directory]):
                 pass
 

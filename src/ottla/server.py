@@ -137,6 +137,8 @@ class Server:
             raise _cannot_listen(listener.host, listener.port, error) from error
 
     async def _open(self) -> None:
+        if self._is_read_only:
+            self._check_there()
         self._log.open()
         meta = self._claim_directories()
         self._log.find_logs()
@@ -218,6 +220,11 @@ class Server:
     def _follow_settings(self, settings: BrokerConfig) -> None:
         self._log.forget_producers_after(settings.integer("producer.id.expiration.ms"))
         self._log.configure_housekeeping(settings)
+
+    def _check_there(self) -> None:
+        for path in self.config.log_dirs:
+            if not self._filesystem.is_directory(path):
+                raise StartError(f"there is no directory {path} to serve read-only")
 
     def _claim_directories(self) -> MetaProperties:
         """Give new directories an identity as this broker's own. Returns the first one's."""

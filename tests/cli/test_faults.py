@@ -289,7 +289,7 @@ def test_a_start_that_is_refused_is_one_line(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (1, "")
     assert [line for line in err.splitlines() if "few files" not in line] == [
-        f"ottla: {tmp_path / 'nope'} has no meta.properties: there is nothing to serve read-only"
+        f"ottla: there is no directory {tmp_path / 'nope'} to serve read-only"
     ]
 
 

@@ -73,6 +73,16 @@ def test_info_lists_partitions(tmp_path: Path) -> None:
     )
 
 
+def test_info_is_told_in_words_and_in_the_order_of_numbers(tmp_path: Path) -> None:
+    directory = unpack("plain", tmp_path)
+    for number in (2, 10, 1):
+        (directory / f"many-{number}").mkdir()
+    lines = CliRunner().invoke(storage, ["info", str(directory)]).stdout.splitlines()
+    assert "was_left_cleanly: yes" in lines
+    many = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0].startswith("many-")]
+    assert many == ["many-1", "many-2", "many-10"]
+
+
 @pytest.mark.parametrize(
     ("log", "type_name"), [("__cluster_metadata-0", "TopicRecord"), ("__consumer_offsets-*", "OffsetCommit")]
 )

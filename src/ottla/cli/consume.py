@@ -53,7 +53,7 @@ DEFAULT_POSITIONS: Final = {"start": "earliest", "end": "latest"}
     "-u", "--until", metavar="WHERE", help="end (as of now) or @TIME; else records are followed as they come."
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after so many records.")
-@click.option("--format", "template", metavar="FORMAT", help=r"As in '%t-%p %o %k: %s\n'; see below.")
+@click.option("--format", "template", metavar="FORMAT", help=r"As in '%t-%p %o %k: %s\n'; see Formats above.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 @click.option("-k", "--keys", "with_keys", is_flag=True, help="The key and a tab before the value.")
 @click.option("-H", "--headers", "with_headers", is_flag=True, help="The headers and a tab before it all.")

@@ -17,7 +17,7 @@ from typing import Final
 
 from ottla.cli.latencies import Latencies, timed_each
 from ottla.cli.options import cluster_settings
-from ottla.cli.output import Refused, count_text, no_topic, say
+from ottla.cli.output import Refused, count_text, say
 from ottla.client.consumer import Consumer
 from ottla.client.producer import Producer, ProducerSettings
 from ottla.client.producer_batch import Delivery
@@ -87,7 +87,7 @@ async def _check_topic(client: Producer | Consumer, topic: str) -> None:
     try:
         await (client.partitions_of(topic, 0) if isinstance(client, Producer) else client.partitions_of(topic))
     except UnknownTopicOrPartition:
-        raise no_topic(topic) from None
+        raise Refused(f"topic {topic!r} does not exist; `ottla topics create {topic}` makes it") from None
 
 
 def _values(size_bytes: int) -> Iterator[bytes]:

@@ -68,7 +68,7 @@ def examples(*lines: str) -> str:
 
 def json_option(command: F) -> F:
     """--json."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON in place of a table.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON in place of text.")(command)
 
 
 def acks_option(command: F) -> F:

@@ -14,13 +14,17 @@ from ottla.cli.output import DONE, Refused, count_text, print_json, print_line, 
 def perf() -> None:
     """Measure throughput and latency with a bounded load.
 
-    Records go to and come from a topic that you name; use one that nobody needs.
+    Records go to and come from a topic that you name and have made; use one that nobody needs.
     """
 
 
 @perf.command(
     "produce",
-    epilog=examples("ottla perf produce load --records 10000", "ottla perf produce load -n 100 -r 1000 --json"),
+    epilog=examples(
+        "ottla topics create load --if-not-exists",
+        "ottla perf produce load --records 10000",
+        "ottla perf produce load -n 100 -r 1000 --json",
+    ),
 )
 @click.argument("topic")
 @click.option(
@@ -97,7 +101,15 @@ def perf_produce(
     run(work())
 
 
-@perf.command("consume", epilog=examples("ottla perf consume load", "ottla perf consume load -n 100 --json"))
+@perf.command(
+    "consume",
+    epilog=examples(
+        "ottla topics create load --if-not-exists",
+        "ottla perf produce load -n 1000",
+        "ottla perf consume load",
+        "ottla perf consume load -n 100 --json",
+    ),
+)
 @click.argument("topic")
 @click.option(
     "-n",
@@ -150,7 +162,11 @@ def _rates_line(count: int, size_bytes: int, seconds: float) -> str:
 
 
 @perf.command(
-    epilog=examples("ottla perf latency load --records 100 --rate 1000", "ottla perf latency load -n 100 --json")
+    epilog=examples(
+        "ottla topics create load --if-not-exists",
+        "ottla perf latency load --records 100 --rate 1000",
+        "ottla perf latency load -n 100 --json",
+    )
 )
 @click.argument("topic")
 @click.option(

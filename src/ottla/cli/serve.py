@@ -40,6 +40,12 @@ FEW_DESCRIPTORS: Final = 4096
 HELP_WIDTH: Final = 100
 """Columns of the help. Without it argparse asks how wide the terminal is at every option, with much imported for it."""
 
+DESCRIPTION: Final = """\
+Run a broker until it is told to stop: SIGTERM or Ctrl-C in order, the second one at once.
+
+Settings also come from environment variables: KAFKA_LOG_RETENTION_MS is log.retention.ms. Options win
+over the file, the file over the environment."""
+
 EXAMPLES: Final = """\
 Examples:
   ottla serve
@@ -110,7 +116,7 @@ def serve_parser() -> argparse.ArgumentParser:
     """Return what reads the command line of `ottla serve`."""
     parser = _Parser(
         prog="ottla serve",
-        description="Run a broker until it is told to stop: SIGTERM or Ctrl-C in order, the second one at once.",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.options import examples, json_option
-from ottla.cli.output import count_text, print_json, print_line, print_table, say, say_error
+from ottla.cli.output import UNKNOWN, count_text, print_json, print_line, print_table, say, say_error
 from ottla.model import METADATA_TOPIC
 from ottla.storage.directory import META_PROPERTIES, DirectoryError
 from ottla.storage.dump import Row
@@ -45,7 +45,7 @@ def info(directory: Path, as_json: bool) -> None:
         return
     for name, value in found.items():
         if name != "partitions":
-            print_line(f"{name}: {value}")
+            print_line(f"{name}: {_in_words(value)}")
     partitions: list[Row] = found["partitions"]
     print_table(
         ["partition", "topic id", "segments", "bytes", "from", "recovery point"],
@@ -116,6 +116,12 @@ def repair(directory: Path, dry_run: bool, cut_metadata: bool, as_json: bool) ->
             "restore it from a backup, or see --cut-metadata"
         )
     sys.exit(1 if left else 0)
+
+
+def _in_words(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return UNKNOWN if value is None else value
 
 
 def _partitions(directory: Path) -> list[str]:

@@ -98,7 +98,10 @@ class LogDirectory:
         except OSError as error:
             raise DirectoryError(f"{self.path} cannot be used: {error.strerror}") from error
         if self._lock is None:
-            raise DirectoryError(f"{self.path} is in use by another broker (its {LOCK_FILE} is held)")
+            raise DirectoryError(
+                f"{self.path} is in use by another broker (its {LOCK_FILE} is held); "
+                "stop that one, or take another directory (--data DIR, log.dirs)"
+            )
         try:
             self.meta = self._read_meta()
         except BaseException:
@@ -176,7 +179,9 @@ class LogDirectory:
                 continue
             match = re.fullmatch(_PARTITION_DIRECTORY, name)
             if match is None:
-                raise DirectoryError(f"{self._file(name)} is not named like a partition (topic-number)")
+                raise DirectoryError(
+                    f"{self._file(name)} is not named like a partition (topic-number); move it out of {self.path}"
+                )
             if match["topic"] != METADATA_TOPIC:
                 found.append(TopicPartition(match["topic"], int(match["partition"])))
         return found

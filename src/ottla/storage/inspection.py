@@ -56,11 +56,13 @@ class InlineOffload:
 
 
 def partition_directories(filesystem: FileSystem, directory: str) -> list[str]:
-    """Return the paths of all partitions, the metadata log's among them. Raises `DirectoryError`."""
+    """Return the paths of all partitions by topic and number, the metadata log's too. Raises `DirectoryError`."""
     found = LogDirectory(filesystem, directory)
-    paths = [found.partition_path(partition) for partition in found.partitions()]
-    metadata = found.partition_path(TopicPartition(METADATA_TOPIC, 0))
-    return sorted([*paths, *([metadata] if filesystem.exists(metadata) else [])])
+    partitions = found.partitions()
+    metadata = TopicPartition(METADATA_TOPIC, 0)
+    if filesystem.exists(found.partition_path(metadata)):
+        partitions.append(metadata)
+    return [found.partition_path(partition) for partition in sorted(partitions)]
 
 
 def describe_directory(filesystem: FileSystem, directory: str) -> dict[str, Any]:

@@ -161,7 +161,7 @@ class GroupCoordinator:
         number = self.partition_of(group_id)
         kind = self._kinds[number]
         if kind is None:
-            raise NotCoordinator(f"{OFFSETS_TOPIC}-{number} could not be loaded when the broker started: see its log")
+            raise NotCoordinator(f"{OFFSETS_TOPIC}-{number} could not be loaded at the start: see the broker's log")
         return kind
 
     def _loaded(self) -> Iterator[_Kinds]:
