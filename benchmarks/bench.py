@@ -121,9 +121,9 @@ class Bench:
         _say(name)
         for system, target in self._targets.items():
             self._try(system, name, partial(warm_up, target))
-        os.sync()
         for _ in range(self._turns):
             for system, target in self._targets.items():
+                os.sync()  # what others have left to write would slow this one down
                 self._try(system, name, partial(measure, system, target))
 
     def _try(self, system: str, load: str, work: Callable[[], None]) -> None:
