@@ -88,10 +88,7 @@ class Readiness:
         try:
             await self._cluster.connection_to(node_id)
         except KafkaError as error:
-            if reaction_to(error) is Reaction.GIVE_UP:
-                self._give_up(error)
-            else:
-                await self._refresh_after_pause()
+            await self._react_to(error)
         finally:
             del self._connecting[node_id]
             self._wake()
@@ -102,6 +99,13 @@ class Readiness:
         finally:
             self._refreshing = None
             self._wake()
+
+    async def _react_to(self, error: KafkaError) -> None:
+        """Fail what waits, where another attempt would be in vain; else prepare for one."""
+        if reaction_to(error) is Reaction.GIVE_UP:
+            self._give_up(error)
+        else:
+            await self._refresh_after_pause()
 
     async def _refresh_after_pause(self) -> None:
         loop = asyncio.get_running_loop()
@@ -123,10 +127,7 @@ class Readiness:
             raise_error(response.error_code)
             self._sequencing.identify(response.producer_id, response.producer_epoch)
         except KafkaError as error:
-            if reaction_to(error) is Reaction.GIVE_UP:
-                self._give_up(error)
-            else:
-                await self._refresh_after_pause()
+            await self._react_to(error)
         finally:
             self._identifying = None
             self._wake()
