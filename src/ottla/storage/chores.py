@@ -140,9 +140,10 @@ class Chores:
 
     def forget(self, partition: TopicPartition) -> None:
         """Take note that a partition is gone; another may come under its name."""
-        self._clean_offsets.pop(partition, None)
         if self._cleaner is not None:
             self._cleaner.forget(partition)
+        else:
+            self._clean_offsets.pop(partition, None)
 
     # ---- what; rooms that are entered late, or never, are imported then
 
