@@ -16,6 +16,7 @@ from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.client.scripted import BOOTSTRAP, T0, TOPIC, ScriptedBroker, hang_up, refuse_to_find, settings
+from tests.client.scripted_consumer import values
 from tests.client.scripted_group import GroupCluster, moved_to
 
 BEAT = {"classic": ApiKey.HEARTBEAT, "consumer": ApiKey.CONSUMER_GROUP_HEARTBEAT}
@@ -42,15 +43,6 @@ class Journal(RebalanceListener):
 def a_member(protocol: str) -> Consumer:
     group = GroupSettings(group_id="g", group_protocol=protocol, enable_auto_commit=False)
     return Consumer(BOOTSTRAP, group=group, auto_offset_reset="earliest", cluster=settings())
-
-
-async def values(consumer: Consumer, count: int) -> list[bytes]:
-    found: list[bytes] = []
-    while len(found) < count:
-        record = await consumer.next_record(60_000)
-        assert record is not None, f"only {found} came"
-        found.append(record.value)
-    return found
 
 
 @pytest.fixture(params=["classic", "consumer"])

@@ -214,3 +214,22 @@ def owners(consumers: Sequence[Consumer], topic: str) -> dict[int, str]:
             assert partition not in found, f"{topic}-{partition} belongs to {found[partition]} and {consumer.member_id}"
             found[partition] = consumer.member_id
     return found
+
+
+def first_heartbeat(group_id: str) -> Heartbeat:
+    """What somebody sends who would join."""
+    return Heartbeat(
+        group_id=group_id,
+        member_id="m",
+        member_epoch=0,
+        instance_id=None,
+        rack_id=None,
+        client_id="",
+        client_host="",
+        rebalance_timeout_ms=1000,
+        subscribed_topics=["t"],
+        subscribed_pattern=None,
+        server_assignor=None,
+        owned=frozenset(),
+        brings_own_id=True,
+    )

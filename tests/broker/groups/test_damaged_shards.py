@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.groups.consumer_requests import Heartbeat
 from ottla.broker.groups.group import MemberClaim
 from ottla.broker.groups.requests import LeavingMember, SyncRequest
 from ottla.engine import Shard, StateBatch
 from ottla.errors import KafkaError, KafkaStorageError, NotCoordinator
 from ottla.model import OFFSETS_TOPIC, TopicPartition
-from tests.broker.groups.consumer_harness import ConsumerBench
+from tests.broker.groups.consumer_harness import ConsumerBench, first_heartbeat
 from tests.broker.groups.harness import PARTITIONS, Bench, MemoryShards
 
 LOST = "group-0"
@@ -53,24 +52,6 @@ def committed_bench(make: Callable[..., Bench] = Bench) -> Bench:
     return make(store, before.clock)
 
 
-def heartbeat(group_id: str) -> Heartbeat:
-    return Heartbeat(
-        group_id=group_id,
-        member_id="m",
-        member_epoch=0,
-        instance_id=None,
-        rack_id=None,
-        client_id="",
-        client_host="",
-        rebalance_timeout_ms=1000,
-        subscribed_topics=["t"],
-        subscribed_pattern=None,
-        server_assignor=None,
-        owned=frozenset(),
-        brings_own_id=True,
-    )
-
-
 def sync(bench: Bench, answers: list[Any]) -> None:
     bench.coordinator.sync(
         SyncRequest(
@@ -91,7 +72,7 @@ ANSWERED: dict[str, Callable[[Bench, list[Any]], object]] = {
     "SyncGroup": sync,
     "DeleteGroups": lambda bench, answers: answers.extend(bench.delete_group(LOST)),
     "ConsumerGroupHeartbeat": lambda bench, answers: bench.coordinator.consumer_heartbeat(
-        heartbeat(LOST), answers.append
+        first_heartbeat(LOST), answers.append
     ),
 }
 RAISED: dict[str, Callable[[Bench], object]] = {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ottla.broker.groups.consumer_requests import Heartbeat, HeartbeatOutcome
+from ottla.broker.groups.consumer_requests import HeartbeatOutcome
 from ottla.broker.groups.group import MemberClaim
 from ottla.broker.groups.offsets import CommittedOffset, offset_record
 from ottla.broker.groups.shard import encode_group_record, tombstone
@@ -46,7 +46,7 @@ from ottla.protocol.internal.streams_group_records import (
     StreamsGroupTopologyValue,
 )
 from ottla.protocol.schema import Message
-from tests.broker.groups.consumer_harness import ConsumerBench
+from tests.broker.groups.consumer_harness import ConsumerBench, first_heartbeat
 from tests.broker.groups.harness import PARTITIONS, Bench, MemoryShards
 
 GROUP = "g"
@@ -213,22 +213,7 @@ def test_classic_members_are_sent_away(records: Sequence[StateRecord], member_id
 def test_members_of_the_new_protocol_are_sent_away(records: Sequence[StateRecord]) -> None:
     bench = ConsumerBench(bench_with(*records).store)
     answers: list[HeartbeatOutcome | KafkaError] = []
-    beat = Heartbeat(
-        group_id=GROUP,
-        member_id="m",
-        member_epoch=0,
-        instance_id=None,
-        rack_id=None,
-        client_id="",
-        client_host="",
-        rebalance_timeout_ms=1000,
-        subscribed_topics=["t"],
-        subscribed_pattern=None,
-        server_assignor=None,
-        owned=frozenset(),
-        brings_own_id=True,
-    )
-    bench.coordinator.consumer_heartbeat(beat, answers.append)
+    bench.coordinator.consumer_heartbeat(first_heartbeat(GROUP), answers.append)
     assert [type(answer) for answer in answers] == [GroupIdNotFound]
     for describe in (bench.coordinator.describe_consumer, bench.coordinator.describe_classic):
         with pytest.raises(GroupIdNotFound):
