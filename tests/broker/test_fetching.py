@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ottla.broker.fetch_sessions import FetchEntry
-from ottla.broker.fetching import FetchPlan
+from ottla.broker.fetching import Fetching, FetchPlan
 from ottla.broker.metadata.delete_topics import TopicReference
-from ottla.broker.partition import PartitionRead
-from ottla.broker.purgatory import Waiting
+from ottla.broker.partition import Partition, PartitionRead
+from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.errors import NotLeaderOrFollower, OffsetOutOfRange, UnknownLeaderEpoch, UnknownTopicOrPartition
 from ottla.model import TopicPartition
 from ottla.testing.cluster import RunningBroker
@@ -102,6 +102,28 @@ def test_a_plan_is_cut_where_its_bytes_are_spent() -> None:
         assert sizes(now(running, plan(*entries, max_bytes=2 * SIZE))) == [SIZE, SIZE]
 
     run(test, partitions=2)
+
+
+def test_what_was_read_to_tell_that_a_wait_is_over_is_the_answer() -> None:
+    async def test(running: RunningBroker) -> None:
+        asked: list[FetchEntry] = []
+
+        def find(wanted: FetchEntry) -> Partition:
+            asked.append(wanted)
+            return running.broker.partition(TOPIC, wanted.partition)
+
+        purgatory: Purgatory[TopicPartition] = Purgatory(running.broker.timers)
+        fetching = Fetching(running.broker.node_id, find, purgatory, running.broker.clock)
+        answers: list[Reads] = []
+        assert isinstance(fetching.fetch(plan(entry(0), min_bytes=2 * SIZE), answers.append), Waiting)
+        for number in (1, 2):
+            append(running, b"one")
+            purgatory.wake(TopicPartition(TOPIC, 0))
+            assert len(asked) == 1 + number
+
+        assert [sizes(reads) for reads in answers] == [[2 * SIZE]]
+
+    run(test)
 
 
 def test_a_fetch_at_the_end_waits_until_something_is_appended() -> None:

@@ -60,6 +60,8 @@ class FetchPlan:
 
 Reply = Callable[[list[PartitionRead]], None]
 """Takes one read per entry of the plan, in its order, and owns their spans."""
+WaitReply = Callable[[list[PartitionRead] | None], None]
+"""Called once a wait is over, with all that is to be answered where that was read to tell that it is."""
 
 
 @final
@@ -83,14 +85,13 @@ class _Reads:
 class FetchWaiter:
     """A plan that waits for bytes. Keeps how many each partition could give, so that a wake looks at one only."""
 
-    __slots__ = ("_fetching", "_places", "_plan", "_reply", "_sizes", "_total_bytes")
+    __slots__ = ("_fetching", "_found", "_places", "_plan", "_reply", "_sizes", "_total_bytes")
 
-    def __init__(
-        self, fetching: Fetching, plan: FetchPlan, reads: Sequence[PartitionRead], reply: Callable[[], None]
-    ) -> None:
+    def __init__(self, fetching: Fetching, plan: FetchPlan, reads: Sequence[PartitionRead], reply: WaitReply) -> None:
         self._fetching = fetching
         self._plan = plan
         self._reply = reply
+        self._found: list[PartitionRead] | None = None
         self._sizes = [read.size_bytes for read in reads]
         self._total_bytes = sum(self._sizes)
         self._places: dict[tuple[str | None, int], list[int]] | None = None
@@ -105,10 +106,14 @@ class FetchWaiter:
         for i in self._places_of(key):
             entry = plan.entries[i]
             read = self._fetching.read_entry(entry, plan, min(entry.max_bytes, plan.max_bytes), True)
-            read.release()
             self._total_bytes += read.size_bytes - self._sizes[i]
             self._sizes[i] = read.size_bytes
-            if read.error is not None or read.diverging_epoch is not None:
+            is_refused = read.error is not None or read.diverging_epoch is not None
+            if len(plan.entries) == 1 and (is_refused or self._total_bytes >= plan.min_bytes):
+                self._found = [read]  # with nothing else to read this is the answer
+                return True
+            read.release()
+            if is_refused:
                 return True
         return self._total_bytes >= plan.min_bytes
 
@@ -123,7 +128,7 @@ class FetchWaiter:
 
     def finish(self) -> None:
         """Answer with what is there."""
-        self._reply()
+        self._reply(self._found)
 
 
 class Fetching:
@@ -142,7 +147,9 @@ class Fetching:
     def fetch(self, plan: FetchPlan, reply: Reply) -> list[PartitionRead] | Waiting[TopicPartition]:
         """Return what was read, or the wait after which `reply` is called with it."""
         reads = self.read(plan)
-        return reads if _is_enough(plan, reads) else self._wait(plan, reads, lambda: reply(self.read(plan)))
+        if _is_enough(plan, reads):
+            return reads
+        return self._wait(plan, reads, lambda found: reply(self.read(plan) if found is None else found))
 
     def fetch_in_steps(
         self, plan: FetchPlan, ready: Callable[[], None]
@@ -158,18 +165,16 @@ class Fetching:
             self._purgatory.forget_wakes(wakes)
         if _is_enough(plan, reads):
             return reads
-        waiting = self._wait(plan, reads, ready)
+        waiting = self._wait(plan, reads, lambda _: ready())
         if not any(waiting.waiter.is_done(key) for key in wakes.keys):
             return waiting
         waiting.cancel()
         return (yield from self.read_in_steps(plan))
 
-    def _wait(
-        self, plan: FetchPlan, reads: Sequence[PartitionRead], ready: Callable[[], None]
-    ) -> Waiting[TopicPartition]:
+    def _wait(self, plan: FetchPlan, reads: Sequence[PartitionRead], reply: WaitReply) -> Waiting[TopicPartition]:
         for read in reads:
             read.release()
-        waiter = FetchWaiter(self, plan, reads, ready)
+        waiter = FetchWaiter(self, plan, reads, reply)
         keys = [TopicPartition(entry.topic or "", entry.partition) for entry in plan.entries]
         return self._purgatory.wait(waiter, keys, self._clock.monotonic() + plan.max_wait_ms / 1000)
 
