@@ -15,6 +15,9 @@ from typing import Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
+_monotonic: Final = time.monotonic
+_time_ns: Final = time.time_ns
+
 COMPACT_ABOVE: Final = 64
 """Below this many entries a heap with cancelled timers is not worth rebuilding."""
 
@@ -35,10 +38,10 @@ class SystemClock:
     __slots__ = ()
 
     def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return _time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return _monotonic()
 
 
 class Timer:

@@ -1,7 +1,8 @@
 """The engine seam: what the broker needs from whatever keeps its data.
 
-Typing Protocols only, one leaf below `broker/` and `storage/`, imported by both and naming neither. The local form is
-`storage/` (Kafka's files on one machine); a cluster engine may follow. One conformance suite runs on every engine.
+Typing Protocols, and the values that pass through them: one leaf below `broker/` and `storage/`, imported by both and
+naming neither. The local form is `storage/` (Kafka's files on one machine); a cluster engine may follow. One
+conformance suite runs on every engine.
 
 Rules that every engine keeps:
 
@@ -21,7 +22,7 @@ Rules that every engine keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, final
 
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaError
@@ -93,21 +94,54 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
 
 
-class ReadResult(NamedTuple):
+@final
+class ReadResult:
     """Whole batches from one partition, in offset order, as spans that together are `size_bytes` long."""
 
-    spans: Sequence[bytes | memoryview | FileSpan]
-    size_bytes: int
-    aborted_transactions: Sequence[AbortedTransaction] = ()
+    __slots__ = ("aborted_transactions", "size_bytes", "spans")
+
+    def __init__(
+        self,
+        spans: Sequence[bytes | memoryview | FileSpan],
+        size_bytes: int,
+        aborted_transactions: Sequence[AbortedTransaction] = (),
+    ) -> None:
+        self.spans = spans
+        self.size_bytes = size_bytes
+        self.aborted_transactions = aborted_transactions
 
 
-class LogOffsets(NamedTuple):
+@final
+class LogOffsets:
     """The four offsets of a log."""
 
-    log_start_offset: int
-    high_watermark: int
-    last_stable_offset: int
-    log_end_offset: int
+    __slots__ = ("high_watermark", "last_stable_offset", "log_end_offset", "log_start_offset")
+
+    def __init__(
+        self, log_start_offset: int, high_watermark: int, last_stable_offset: int, log_end_offset: int
+    ) -> None:
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_end_offset = log_end_offset
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LogOffsets)
+            and self.log_start_offset == other.log_start_offset
+            and self.high_watermark == other.high_watermark
+            and self.last_stable_offset == other.last_stable_offset
+            and self.log_end_offset == other.log_end_offset
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.log_start_offset, self.high_watermark, self.last_stable_offset, self.log_end_offset))
+
+    def __repr__(self) -> str:
+        return (
+            f"LogOffsets(log_start_offset={self.log_start_offset}, high_watermark={self.high_watermark},"
+            f" last_stable_offset={self.last_stable_offset}, log_end_offset={self.log_end_offset})"
+        )
 
 
 class TimestampOffset(NamedTuple):
@@ -157,12 +191,16 @@ class LogDirectoryFacts(NamedTuple):
     """True when no new logs are made here."""
 
 
-class ReadLimit(NamedTuple):
+@final
+class ReadLimit:
     """Upper end of a read."""
 
-    max_bytes: int
-    up_to_offset: int
-    at_least_one_batch: bool
+    __slots__ = ("at_least_one_batch", "max_bytes", "up_to_offset")
+
+    def __init__(self, max_bytes: int, up_to_offset: int, at_least_one_batch: bool) -> None:
+        self.max_bytes = max_bytes
+        self.up_to_offset = up_to_offset
+        self.at_least_one_batch = at_least_one_batch
 
 
 class RecordLog(Protocol):

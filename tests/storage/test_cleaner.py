@@ -13,7 +13,7 @@ import pytest
 
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.log_config import LogConfig
-from ottla.engine import ReadLimit
+from ottla.engine import LogOffsets, ReadLimit
 from ottla.model import AppendOrigin
 from ottla.records.batch import RecordBatch, split_batches
 from ottla.records.builder import BatchBuilder
@@ -123,7 +123,7 @@ def test_newest_value_of_each_key_stays_at_its_offset(tmp_path: Path) -> None:
     topic.put((b"c", b"only"))
     topic.clean()
     assert topic.records() == [(38, b"a", b"19"), (39, b"b", b"19"), (40, b"c", b"only")]
-    assert topic.kept.manager.offsets(TP) == (0, 41, 41, 41)
+    assert topic.kept.manager.offsets(TP) == LogOffsets(0, 41, 41, 41)
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -352,7 +352,7 @@ def test_everything_may_vanish_and_the_end_stays(tmp_path: Path) -> None:
     topic.kept.advance(1)
     topic.kept.advance(1)
     assert topic.records() == []
-    assert topic.kept.manager.offsets(TP) == (0, 2, 2, 2)
+    assert topic.kept.manager.offsets(TP) == LogOffsets(0, 2, 2, 2)
     assert topic.put((b"k", b"2")) == 2
 
 

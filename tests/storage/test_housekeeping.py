@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla.config.log_config import LogConfig
-from ottla.engine import ReadLimit
+from ottla.engine import LogOffsets, ReadLimit
 from ottla.model import TopicId, TopicPartition
 from tests.storage.harness import TOPIC_ID, TP, Kept, make_batch, start_manager, take_bytes
 
@@ -77,7 +77,7 @@ def test_old_segments_go_and_the_log_starts_behind_them(tmp_path: Path) -> None:
     fill(kept, 1)
     kept.advance(1)
 
-    assert kept.manager.offsets(TP) == (4, 5, 5, 5)
+    assert kept.manager.offsets(TP) == LogOffsets(4, 5, 5, 5)
     assert logs_in(tmp_path) == ["00000000000000000004.log"]
     assert list((tmp_path / "t-0").glob("*.log.deleted"))
     kept.advance(6)
@@ -89,7 +89,7 @@ def test_log_without_young_records_begins_anew_at_its_end(tmp_path: Path) -> Non
     fill(kept, 3)
     kept.advance(HOUR_MS / 1000 + 1)
 
-    assert kept.manager.offsets(TP) == (3, 3, 3, 3)
+    assert kept.manager.offsets(TP) == LogOffsets(3, 3, 3, 3)
     assert logs_in(tmp_path) == ["00000000000000000003.log"]
     kept.advance(1)
     assert logs_in(tmp_path) == ["00000000000000000003.log"], "the second pass finds nothing"

@@ -47,7 +47,7 @@ def values(log: JafkaTopicLog, offset: int, max_bytes: int = 1 << 20, up_to: int
 def numbers(log: JafkaTopicLog) -> list[int]:
     """Return the offsets of all records, each of which must have its own number as its value."""
     found: list[int] = []
-    offset, _, end, _ = log.offsets()
+    offset, end = log.offsets().log_start_offset, log.offsets().last_stable_offset
     while offset < end:
         for at, value in values(log, offset):
             assert int(value) == at

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from ottla.config.log_config import LogConfig
-from ottla.engine import ReadLimit
+from ottla.engine import LogOffsets, ReadLimit
 from ottla.errors import KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
 from ottla.model import AppendOrigin
 from ottla.records.batch import RecordBatch
@@ -148,7 +148,7 @@ def test_delete_records_raises_the_log_start(tmp_path: Path) -> None:
 
     assert log.delete_records(2) == 2
     assert log.delete_records(1) == 2
-    assert log.offsets()[:2] == (2, 4)
+    assert (log.offsets().log_start_offset, log.offsets().high_watermark) == (2, 4)
     assert log.epochs.entries == [(0, 2)]
     with pytest.raises(OffsetOutOfRange):
         log.read(1, EVERYTHING)
@@ -164,7 +164,7 @@ def test_truncation_goes_back_over_segments(tmp_path: Path) -> None:
     log.truncate_to(3)
 
     assert bases(log) == [0, 2]
-    assert log.offsets() == (0, 3, 3, 3)
+    assert log.offsets() == LogOffsets(0, 3, 3, 3)
     assert log.epochs.latest_epoch == 2
     assert log.append(make_batch(), leader_epoch=6).base_offset == 3
     assert [path.name for path in sorted(tmp_path.glob("*.log"))] == [f"{offset:020d}.log" for offset in (0, 2)]
@@ -366,7 +366,7 @@ def test_log_that_ends_before_its_start_begins_anew_there(tmp_path: Path) -> Non
 
     again = open_log(tmp_path, point=LoadPoint(is_clean=True, recovery_point=0, log_start_offset=50))
 
-    assert again.offsets() == (50, 50, 50, 50)
+    assert again.offsets() == LogOffsets(50, 50, 50, 50)
     assert again.append(make_batch(), leader_epoch=1).base_offset == 50
 
 
@@ -417,8 +417,8 @@ def test_batches_that_are_appended_together_are_those_that_are_appended_singly(t
     for suffix in ("log", "index", "timeindex"):
         name = f"{0:020d}.{suffix}"
         assert (tmp_path / "joined" / name).read_bytes() == (tmp_path / "single" / name).read_bytes()
-    assert [joined.active.locate(offset) for offset in range(354)] == [
-        single.active.locate(offset) for offset in range(354)
+    assert [joined.active.position_of(offset) for offset in range(354)] == [
+        single.active.position_of(offset) for offset in range(354)
     ]
 
 

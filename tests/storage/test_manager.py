@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.config.log_config import LogConfig
-from ottla.engine import ReadLimit, RecordLog
+from ottla.engine import LogOffsets, ReadLimit, RecordLog
 from ottla.errors import KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.model import ZERO_TOPIC_ID, AppendOrigin, TopicId, TopicPartition
 from ottla.records.batch import split_batches
@@ -52,7 +52,7 @@ def test_created_partition_takes_records(tmp_path: Path) -> None:
     manager = with_partition(tmp_path)
     ticket = manager.begin_append(TP, make_batch(3), leader_epoch=0)
     assert (ticket.base_offset, ticket.last_offset, ticket.is_durable) == (0, 2, True)
-    assert manager.offsets(TP) == (0, 3, 3, 3)
+    assert manager.offsets(TP) == LogOffsets(0, 3, 3, 3)
     assert manager.latest_leader_epoch(TP) == 0
     assert manager.end_offset_for_epoch(TP, 0) == (0, 3)
     assert manager.offset_for_timestamp(TP, -1) == (-1, 3, 0)
@@ -243,7 +243,7 @@ def test_clean_stop_is_clean_also_for_logs_that_were_not_touched(tmp_path: Path)
 
     assert again.directories[0].was_clean
     assert again.directories[0].broker_epoch == 5
-    assert again.offsets(TP) == (0, 1, 1, 1)
+    assert again.offsets(TP) == LogOffsets(0, 1, 1, 1)
     assert "t 0 1" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
 
 
@@ -287,7 +287,7 @@ def test_unclean_stop_cuts_the_torn_tail_at_start(tmp_path: Path) -> None:
     again = start_manager(tmp_path)
 
     assert not again.directories[0].was_clean
-    assert again.offsets(TP) == (0, 1, 1, 1)
+    assert again.offsets(TP) == LogOffsets(0, 1, 1, 1)
 
 
 def test_failed_flush_at_the_stop_leaves_no_clean_mark(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_log_that_could_not_be_checked_leaves_no_clean_mark(tmp_path: Path) -> N
     hidden.rename(path)
 
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
-    assert start_manager(tmp_path).offsets(TP) == (0, 1, 1, 1)
+    assert start_manager(tmp_path).offsets(TP) == LogOffsets(0, 1, 1, 1)
 
 
 def after_power_cut(memory: MemoryFileSystem, seed: int) -> LogManager:
@@ -483,7 +483,7 @@ def test_truncation_takes_records_back(tmp_path: Path) -> None:
     for _ in range(3):
         manager.begin_append(TP, make_batch(), leader_epoch=0)
     manager.truncate_to(TP, 1)
-    assert manager.offsets(TP) == (0, 1, 1, 1)
+    assert manager.offsets(TP) == LogOffsets(0, 1, 1, 1)
     with pytest.raises(OffsetOutOfRange):
         manager.read(TP, 2, EVERYTHING)
 

@@ -99,8 +99,15 @@ def test_damaged_snapshot_is_refused(case: dict[str, Any]) -> None:
         decode_snapshot(bytes.fromhex(case["hex"]))
 
 
-def facts(producer_id: int, base_offset: int, *, timestamp_ms: int = NOW_MS, sequence: int = 0) -> BatchFacts:
-    return BatchFacts(producer_id, 0, sequence, base_offset, base_offset, timestamp_ms, is_transactional=False)
+def facts(
+    producer_id: int,
+    base_offset: int,
+    *,
+    timestamp_ms: int = NOW_MS,
+    sequence: int = 0,
+    is_transactional: bool = False,
+) -> BatchFacts:
+    return BatchFacts(producer_id, 0, sequence, base_offset, base_offset, timestamp_ms, is_transactional)
 
 
 def test_silent_producer_is_forgotten() -> None:
@@ -115,7 +122,7 @@ def test_silent_producer_is_forgotten() -> None:
 
 def test_producer_with_an_open_transaction_is_kept() -> None:
     producers = ProducerStates(A_DAY_MS)
-    producers.update(facts(1, 0)._replace(is_transactional=True))
+    producers.update(facts(1, 0, is_transactional=True))
     producers.expire(NOW_MS + 10 * A_DAY_MS)
     assert len(producers) == 1
 

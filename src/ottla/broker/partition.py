@@ -7,6 +7,7 @@ are, which offsets they get and whether a producer repeats itself is the engine'
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ottla.config.log_config import LogConfig
 from ottla.engine import (
@@ -40,6 +41,7 @@ NO_OFFSETS = LogOffsets(NO_OFFSET, NO_OFFSET, NO_OFFSET, NO_OFFSET)
 NO_LEADER = -1
 HIGH_WATERMARK = -1
 """Asks DeleteRecords for everything that consumers can see."""
+_UNCOMMITTED: Final = IsolationLevel.READ_UNCOMMITTED
 NOT_FOUND = TimestampOffset(NO_TIMESTAMP_MS, NO_OFFSET, NO_LEADER_EPOCH)
 
 
@@ -172,11 +174,12 @@ class Partition:
         """
         offsets = self._log.offsets(self.topic_partition)
         read = PartitionRead(offsets)
-        end = offsets.high_watermark if isolation == IsolationLevel.READ_UNCOMMITTED else offsets.last_stable_offset
+        is_committed_only = isolation is not _UNCOMMITTED
+        end = offsets.last_stable_offset if is_committed_only else offsets.high_watermark
         result = self._log.read(self.topic_partition, offset, ReadLimit(max_bytes, end, at_least_one_batch))
         read.spans = result.spans
         read.size_bytes = result.size_bytes
-        if isolation == IsolationLevel.READ_COMMITTED:
+        if is_committed_only:
             read.aborted_transactions = result.aborted_transactions
         return read
 

@@ -246,11 +246,13 @@ class PartitionLog:
         active = self.active
         if not facts or leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):
             return ()
-        written = [batch for batch, _ in batches[: len(facts)]]
-        for batch, fact in zip(written, facts, strict=True):
-            _STAMP.pack_into(batch, 0, fact.base_offset, len(batch) - _LENGTH_END, leader_epoch)
+        written: list[bytearray | memoryview] = []
+        for at in range(len(facts)):
+            batch = batches[at][0]
+            _STAMP.pack_into(batch, 0, facts[at].base_offset, len(batch) - _LENGTH_END, leader_epoch)
+            written.append(batch)
         try:
-            active.append_all(written, [(fact.last_offset, fact.max_timestamp_ms) for fact in facts])
+            active.append_all(written, facts)
         except OSError as error:
             for batch in written:
                 _STAMP.pack_into(batch, 0, 0, len(batch) - _LENGTH_END, leader_epoch)
@@ -294,12 +296,13 @@ class PartitionLog:
             return False
 
     def _settle_together(
-        self, facts: Sequence[BatchFacts], batches: Sequence[tuple[bytearray | memoryview, int]]
+        self, facts: list[BatchFacts], batches: Sequence[tuple[bytearray | memoryview, int]]
     ) -> Sequence[LogTicket]:
         host = self._host
         is_durable = not host.syncs_appends
-        tickets = []
-        for fact, (_, log_append_time_ms) in zip(facts, batches, strict=False):
+        tickets: list[LogTicket] = []
+        for at in range(len(facts)):
+            fact = facts[at]
             if fact.producer_id >= 0:
                 self.producers.update(fact)
             tickets.append(
@@ -307,12 +310,12 @@ class PartitionLog:
                     host.offload,
                     fact.base_offset,
                     fact.last_offset,
-                    log_append_time_ms,
+                    batches[at][1],
                     self.log_start_offset,
                     is_durable,
                 )
             )
-            self.log_end_offset = fact.last_offset + 1
+        self.log_end_offset = facts[-1].last_offset + 1
         if is_durable:
             self._advance_undurable()
         else:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 from ottla.errors import (
     InvalidProducerEpoch,
@@ -49,16 +49,37 @@ class CorruptSnapshot(ValueError):
     """A producer snapshot that cannot be read; the state can be rebuilt from the log."""
 
 
-class BatchFacts(NamedTuple):
+@final
+class BatchFacts:
     """What producer state wants to know of a batch: header fields, with the offsets it has or is about to get."""
 
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    base_offset: int
-    last_offset: int
-    max_timestamp_ms: int
-    is_transactional: bool
+    __slots__ = (
+        "base_offset",
+        "base_sequence",
+        "is_transactional",
+        "last_offset",
+        "max_timestamp_ms",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp_ms: int,
+        is_transactional: bool,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.max_timestamp_ms = max_timestamp_ms
+        self.is_transactional = is_transactional
 
 
 class ProducedBatch(NamedTuple):

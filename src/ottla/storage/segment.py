@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, final
 
 from ottla.config.log_config import LogConfig
 from ottla.engine import ReadLimit
@@ -21,6 +21,7 @@ from ottla.model import NO_TIMESTAMP_MS
 from ottla.storage.files import File, FileSystem
 from ottla.storage.index import MAX_RELATIVE_OFFSET, CorruptIndex, OffsetIndex, TimeIndex, is_relative_offset
 from ottla.storage.open_files import OpenFiles, SegmentFile
+from ottla.storage.producer_state import BatchFacts
 from ottla.storage.txn_index import TransactionIndex
 
 LOG_SUFFIX: Final = ".log"
@@ -48,23 +49,33 @@ _WALK_BYTES: Final = 8 * 1024
 _TAIL_BATCHES: Final = 256
 
 
-class BatchSpan(NamedTuple):
+@final
+class BatchSpan:
     """Where a batch lies. `last_offset` of a magic 0 or 1 message set is its wrapper's offset."""
 
-    position: int
-    size_bytes: int
-    base_offset: int
-    last_offset: int
-    max_timestamp_ms: int
-    magic: int
+    __slots__ = ("base_offset", "last_offset", "magic", "max_timestamp_ms", "position", "size_bytes")
+
+    def __init__(
+        self, position: int, size_bytes: int, base_offset: int, last_offset: int, max_timestamp_ms: int, magic: int
+    ) -> None:
+        self.position = position
+        self.size_bytes = size_bytes
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.max_timestamp_ms = max_timestamp_ms
+        self.magic = magic
 
 
-class SegmentSlice(NamedTuple):
+@final
+class SegmentSlice:
     """What a read of one segment gives: a run of bytes that begins with a batch and may end within one."""
 
-    position: int
-    size_bytes: int
-    is_first_batch_cut: bool
+    __slots__ = ("is_first_batch_cut", "position", "size_bytes")
+
+    def __init__(self, position: int, size_bytes: int, is_first_batch_cut: bool) -> None:
+        self.position = position
+        self.size_bytes = size_bytes
+        self.is_first_batch_cut = is_first_batch_cut
 
 
 def format_offset(offset: int) -> str:
@@ -194,14 +205,14 @@ class Segment:
         self.file.get().append(batch)
         self.note_batch(len(batch), last_offset, max_timestamp_ms)
 
-    def append_all(self, batches: Sequence[memoryview | bytearray], facts: Sequence[tuple[int, int]]) -> None:
-        """Write several batches at the end at once; of each, `facts` are its last offset and its largest timestamp.
+    def append_all(self, batches: list[memoryview | bytearray], facts: list[BatchFacts]) -> None:
+        """Write several batches at the end at once, of each of which there is a fact.
 
         Raises `OSError`; then none is noted. A log looks beforehand whether there is room for all of them.
         """
         self.file.get().append_all(batches)
-        for batch, (last_offset, max_timestamp_ms) in zip(batches, facts, strict=True):
-            self.note_batch(len(batch), last_offset, max_timestamp_ms)
+        for at in range(len(batches)):
+            self.note_batch(len(batches[at]), facts[at].last_offset, facts[at].max_timestamp_ms)
 
     def has_index_room(self, batches: int) -> bool:
         """True when the indexes take so many entries more."""

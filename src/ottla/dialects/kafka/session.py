@@ -226,10 +226,10 @@ class KafkaSession:
             self._work_on(header, route, self._do_all(header, route, self._reader.detach(frame), body_at))
             return
         answer = route.handle(request, context)
-        if isinstance(answer, Generator):
-            self._begin(header, route, answer)
-        else:
+        if answer is None or isinstance(answer, (Message, LaterAnswer)):
             self._take(header, route, answer)
+        else:
+            self._begin(header, route, answer)
 
     def _begin(self, header: RequestHeader, route: Route, steps: Steps[Settled]) -> None:
         """Do the first of a handler's steps, which for nearly all requests is the only one."""

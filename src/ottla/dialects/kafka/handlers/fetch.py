@@ -150,9 +150,10 @@ class _Answer:
         return response
 
     def _in_order(self, reads: list[PartitionRead]) -> list[tuple[tuple[PartitionKey, FetchEntry], PartitionRead]]:
+        if len(reads) == 1:  # as for most
+            return [(self._rows[0], reads[0])]
         rows = list(zip(self._rows, reads, strict=True))
-        if len(rows) > 1:
-            rows.sort(key=_is_unknown)
+        rows.sort(key=_is_unknown)
         return rows
 
     def _add(self, response: FetchResponse, key: PartitionKey, entry: FetchEntry, read: PartitionRead) -> None:

@@ -232,10 +232,13 @@ def _answer_run(
     if len(run) > 1:
         several = [frame[asked.records_at : asked.records_end] for asked, frame in run]
         is_zstd_allowed = run[0][0].api_version >= ZSTD_FROM_VERSION
-        with suppress(KafkaStorageError):
+        try:
             tickets = context.broker.append_together(partition, several, is_zstd_allowed=is_zstd_allowed)
-    for (asked, _), ticket in zip(run, tickets, strict=False):
-        out.append(asked.answer(ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset))
+        except KafkaStorageError:  # which the first of them will be told
+            tickets = ()
+    for at in range(len(tickets)):
+        ticket = tickets[at]
+        out.append(run[at][0].answer(ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset))
     for at in range(len(tickets), len(run)):
         asked, frame = run[at]
         said = _append_one(asked, frame, partition, context)
