@@ -39,6 +39,10 @@ WARM_SECONDS: Final = 6.0
 READY_TIMEOUT_S: Final = 40
 SETTLE_SECONDS: Final = 1.5
 IDLE_SECONDS: Final = 2.0
+IDLE_LOOK_SECONDS: Final = 0.3
+IDLE_LOOKS: Final = 20
+IDLE_SHARE: Final = 0.1
+"""Of one core, by all systems together: below it they are idle."""
 END_TO_END_SECONDS: Final = 3
 MARK: Final = "table"
 
@@ -124,7 +128,19 @@ class Bench:
         for _ in range(self._turns):
             for system, target in self._targets.items():
                 os.sync()  # what others have left to write would slow this one down
+                self._wait_until_idle()
                 self._try(system, name, partial(measure, system, target))
+
+    def _wait_until_idle(self) -> None:
+        """Wait for what systems do once a load is over, as a JVM compiles on for seconds; the next one would pay."""
+        for _ in range(IDLE_LOOKS):
+            before = self._cpu_seconds()
+            time.sleep(IDLE_LOOK_SECONDS)
+            if self._cpu_seconds() - before < IDLE_LOOK_SECONDS * IDLE_SHARE:
+                return
+
+    def _cpu_seconds(self) -> float:
+        return sum(target.server.cpu_seconds() for target in self._targets.values())
 
     def _try(self, system: str, load: str, work: Callable[[], None]) -> None:
         try:
