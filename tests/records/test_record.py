@@ -9,7 +9,7 @@ from librt.strings import BytesWriter
 
 from ottla.errors import InvalidRecord
 from ottla.records.record import (
-    NO_APPEND_TIME,
+    MIN_TIMESTAMP,
     Headers,
     Record,
     add_sequence,
@@ -107,13 +107,14 @@ def test_sequences_go_on_at_zero() -> None:
     assert add_sequence((1 << 31) - 1, 3) == 2
 
 
-def test_an_append_time_covers_all_records() -> None:
+@pytest.mark.parametrize("append_time", [-1, MIN_TIMESTAMP])
+def test_an_append_time_covers_all_records(append_time: int) -> None:
     payload = payload_of([(1, 0, b"k", b"v", ()), (2, 1, b"k", b"v", ())])
 
-    records = decode_records(payload, 2, base_offset=0, base_timestamp=5, log_append_time=-1)
-    own = decode_records(payload, 2, base_offset=0, base_timestamp=5, log_append_time=NO_APPEND_TIME)
+    records = decode_records(payload, 2, base_offset=0, base_timestamp=append_time, has_one_time=True)
+    own = decode_records(payload, 2, base_offset=0, base_timestamp=5)
 
-    assert [record.timestamp for record in records] == [-1, -1]
+    assert [record.timestamp for record in records] == [append_time, append_time]
     assert [record.timestamp for record in own] == [6, 7]
 
 

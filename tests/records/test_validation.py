@@ -12,11 +12,26 @@ from contextlib import nullcontext
 
 import pytest
 
-from ottla.errors import CorruptMessage, InvalidRecord, KafkaError, MessageTooLarge, RecordValidationFailed
+from ottla.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    KafkaError,
+    MessageTooLarge,
+    RecordValidationFailed,
+)
 from ottla.model import AppendOrigin
-from ottla.records.batch import RecordBatch, stamp
+from ottla.records.batch import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    MAX_TIMESTAMP_AT,
+    TIMESTAMP_TYPE_BIT,
+    RecordBatch,
+    stamp,
+)
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import Codec
+from ottla.records.crc32c import crc32c
 from ottla.records.validation import ProduceRules, ValidatedBatch, has_transactional_batch, validate_produced
 from tests.records.golden import Case, cases, hex_or_none, rules_of
 
@@ -203,3 +218,22 @@ def test_a_batch_that_grows_past_the_limit_when_inflated_is_too_large() -> None:
 
     with pytest.raises(MessageTooLarge):
         validate_produced(records, ProduceRules(codec=Codec.NONE, max_message_bytes=10_000), NOW_MS)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+@pytest.mark.parametrize("rules", [ProduceRules(), ProduceRules(codec=Codec.LZ4)], ids=["kept", "recompressed"])
+@pytest.mark.parametrize("append_time", [-(1 << 63), 1 - (1 << 63), (1 << 63) - 1])
+def test_the_time_of_a_batch_marked_log_append_time_is_its_maximum(
+    append_time: int, rules: ProduceRules, codec: Codec
+) -> None:
+    """No number of 64 bits stands for none: as in Kafka 4.4, the smallest is further off than a topic allows."""
+    records = produced(codec)
+    records[ATTRIBUTES_AT + 1] |= TIMESTAMP_TYPE_BIT
+    records[MAX_TIMESTAMP_AT:][:8] = append_time.to_bytes(8, "big", signed=True)
+    records[CRC_AT:][:4] = crc32c(records[ATTRIBUTES_AT:]).to_bytes(4, "big")
+
+    with pytest.raises(RecordValidationFailed) as caught:
+        validate_produced(records, rules, NOW_MS)
+
+    assert caught.value.code == InvalidTimestamp.code
+    assert [index for index, _ in caught.value.record_errors] == [0, 1, 2]

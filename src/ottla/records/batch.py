@@ -26,7 +26,7 @@ from ottla.errors import CorruptMessage
 from ottla.model import NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
 from ottla.records.compression import Codec, inflate
 from ottla.records.crc32c import crc32c
-from ottla.records.record import NO_APPEND_TIME, Record, add_sequence, decode_records
+from ottla.records.record import Record, add_sequence, decode_records
 
 BASE_OFFSET_AT: Final = 0
 BATCH_LENGTH_AT: Final = 8
@@ -210,9 +210,9 @@ class RecordBatch:
             self.payload(),
             self.count,
             base_offset=self.base_offset,
-            base_timestamp=self.base_timestamp,
+            base_timestamp=self.max_timestamp if is_append_time else self.base_timestamp,
             base_sequence=self.base_sequence,
-            log_append_time=self.max_timestamp if is_append_time else NO_APPEND_TIME,
+            has_one_time=is_append_time,
             is_strict=is_strict,
         )
 

@@ -14,7 +14,7 @@ from ottla.errors import InvalidRecord
 from ottla.model import TimestampType
 from ottla.records.batch import HEADER_BYTES, RecordBatch
 from ottla.records.compression import Codec
-from ottla.records.record import NO_APPEND_TIME, Record, add_timestamps, decode_records
+from ottla.records.record import Record, add_timestamps, decode_records
 from ottla.records.varint import VarintError, read_varint, read_varlong
 
 _SOME_VALUE: Final = b""
@@ -76,8 +76,9 @@ def outline_records(
 def pick_records(batch: RecordBatch, indexes: list[int]) -> list[Record]:
     """Return the records at some rising indexes, whole; the others are not decoded. Raises as `RecordBatch.decode`."""
     payload = batch.payload()
-    base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
-    append_time = batch.max_timestamp if batch.timestamp_type == TimestampType.LOG_APPEND_TIME else NO_APPEND_TIME
+    base_offset = batch.base_offset
+    is_append_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
+    base_timestamp = batch.max_timestamp if is_append_time else batch.base_timestamp
     records: list[Record] = []
     position: i64 = 0
     passed: i64 = 0
@@ -94,7 +95,7 @@ def pick_records(batch: RecordBatch, indexes: list[int]) -> list[Record]:
                 1,
                 base_offset=base_offset,
                 base_timestamp=base_timestamp,
-                log_append_time=append_time,
+                has_one_time=is_append_time,
             )
             position = end
             passed += 1

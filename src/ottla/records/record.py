@@ -25,8 +25,6 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 MIN_TIMESTAMP: Final = -(1 << 63)
 MAX_TIMESTAMP: Final = (1 << 63) - 1
-NO_APPEND_TIME: Final = MIN_TIMESTAMP
-"""For `decode_records`: records keep their own times. -1 would not do, since a damaged header can hold it."""
 
 _SAFE_DELTA: Final = 1 << 62
 
@@ -201,13 +199,14 @@ def decode_records(
     base_offset: i64,
     base_timestamp: i64,
     base_sequence: i64 = NO_SEQUENCE,
-    log_append_time: i64 = NO_APPEND_TIME,
+    has_one_time: bool = False,
     is_strict: bool = False,
 ) -> list[Record]:
     """Make an object of each of the `count` records in `payload`.
 
-    With a `log_append_time` (`NO_APPEND_TIME` for none) every record has that timestamp. Kafka's broker takes any
-    negative length for null; `is_strict` refuses all but -1, as consumers do. Raises `InvalidRecord`.
+    With `has_one_time` every record has the base timestamp: the maximum of a batch marked LogAppendTime, whatever that
+    is, since a header can hold any number. Kafka's broker takes any negative length for null; `is_strict` refuses all
+    but -1, as consumers do. Raises `InvalidRecord`.
     """
     end: i64 = len(payload)
     position: i64 = 0
@@ -241,11 +240,7 @@ def decode_records(
                 headers, position = _decode_headers(payload, position, header_count, index)
             if position != record_end:
                 _refuse(index, f"does not end where its length says, but {position - record_end} bytes further")
-            timestamp = (
-                log_append_time
-                if log_append_time != NO_APPEND_TIME
-                else add_timestamps(base_timestamp, timestamp_delta)
-            )
+            timestamp = base_timestamp if has_one_time else add_timestamps(base_timestamp, timestamp_delta)
             sequence = NO_SEQUENCE if base_sequence < 0 else add_sequence(base_sequence, offset_delta)
             records.append(Record(base_offset + offset_delta, timestamp, key, value, headers, sequence))
             index += 1

@@ -57,7 +57,7 @@ from ottla.records.compression import DEFAULT_LEVELS, Codec, inflate
 from ottla.records.control import marker_of
 from ottla.records.crc32c import crc32c
 from ottla.records.legacy import split_any
-from ottla.records.record import NO_APPEND_TIME, Record, RecordWalk, decode_records, walk_records
+from ottla.records.record import Record, RecordWalk, decode_records, walk_records
 from ottla.records.rules import ProduceRules, check_each_record
 
 __all__ = ["ProduceRules", "ValidatedBatch", "check_request", "has_transactional_batch", "validate_produced"]
@@ -273,8 +273,8 @@ def _decode(payload: bytes, header: bytes) -> list[Record]:
         payload,
         i64(read_i32_be(header, RECORD_COUNT_AT)),
         base_offset=0,
-        base_timestamp=read_i64_be(header, BASE_TIMESTAMP_AT),
-        log_append_time=read_i64_be(header, MAX_TIMESTAMP_AT) if is_append_time else NO_APPEND_TIME,
+        base_timestamp=read_i64_be(header, MAX_TIMESTAMP_AT if is_append_time else BASE_TIMESTAMP_AT),
+        has_one_time=is_append_time,
     )
 
 
