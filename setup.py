@@ -46,6 +46,7 @@ COMPILED: Final = (
     "storage/manager.py",
     "storage/offset_map.py",
     "storage/open_files.py",
+    "storage/places.py",
     "storage/produced.py",
     "storage/producer_state.py",
     "storage/segment.py",

@@ -59,7 +59,7 @@ class Place(Protocol):
     def directory(self) -> LogDirectory: ...
 
 
-class Places(RecordLog, Protocol):
+class PlacedLogs(RecordLog, Protocol):
     """The manager, which has every partition's directory."""
 
     def jafka_places(self) -> Mapping[TopicPartition, Place]:
@@ -80,7 +80,7 @@ class JafkaLogs:
 
     __slots__ = ("_copies", "_host", "_places", "_settings", "_to_be_swept", "_topic_logs")
 
-    def __init__(self, places: Places, host: LogHost, settings: JafkaLogSettings) -> None:
+    def __init__(self, places: PlacedLogs, host: LogHost, settings: JafkaLogSettings) -> None:
         self._places = places
         self._host = host
         self._settings = settings

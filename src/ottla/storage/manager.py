@@ -1,7 +1,7 @@
 """`LogManager`: all partitions' logs on this machine, the local `engine.RecordLog`.
 
-Knows the log directories, which partition lies where, and opens logs when they are first touched; an untouched
-partition costs a dictionary entry. Everything else is one call on a `PartitionLog`.
+Opens logs when they are first touched; an untouched partition costs its entry in `places`, which knows what lies
+where. Everything else is one call on a `PartitionLog`.
 
 Life: `open` (locks), `find_logs`, `begin` (nothing is changed before), `recover` (checks logs that an unclean stop
 left), `start_housekeeping`, use, `prepare_close`, and when idle `close` (flushes, writes checkpoints, and the
@@ -30,7 +30,7 @@ from ottla.engine import (
     RecordLog,
     TimestampOffset,
 )
-from ottla.errors import InvalidReplicaAssignment, KafkaStorageError, LogDirNotFound, UnknownTopicOrPartition
+from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
 from ottla.model import (
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
@@ -46,30 +46,26 @@ from ottla.storage.background import Background
 from ottla.storage.checkpointing import Checkpoint, Checkpointer
 from ottla.storage.checkpoints import (
     PARTITION_METADATA,
-    format_partition_metadata,
 )
 from ottla.storage.chores import Chores
+from ottla.storage.closing import close_log, flush_now, prepare_close
 from ottla.storage.directory import (
     DELETE_SUFFIX,
     JAFKA_SUFFIX,
     NO_BROKER_EPOCH,
     STRAY_SUFFIX,
-    DirectoryError,
     LogDirectory,
-    open_directories,
 )
-from ottla.storage.discarded import DiscardedPartition, read_discarded
 from ottla.storage.files import FileSystem
-from ottla.storage.flush_work import Flushable
 from ottla.storage.flusher import Flusher, flushes_at_once
-from ottla.storage.future_log import FoundFuture, settle_futures
+from ottla.storage.future_log import FoundFuture
 from ottla.storage.host import LogHost
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_timestamps import offset_for_timestamp
 from ottla.storage.moves import LogMoves
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.place import Place, collect_checkpoints
-from ottla.storage.place_finder import PlaceFinder
+from ottla.storage.places import Places
 from ottla.storage.recoveries import run_recoveries
 from ottla.storage.recovery import LoadPoint, load_log, truncate_log
 from ottla.storage.segment import LOG_SUFFIX
@@ -92,8 +88,6 @@ class LogManager:
         "_background",
         "_checkpointer",
         "_chores",
-        "_default_config",
-        "_directory_paths",
         "_expiration_ms",
         "_flusher",
         "_futures",
@@ -101,22 +95,14 @@ class LogManager:
         "_jafka",
         "_jafka_config",
         "_logs",
-        "_metadata_path",
         "_moves",
         "_places",
-        "_preferred",
         "_recovery_threads",
         "_trash",
-        "directories",
-        "every_directory",
     )
 
     def __init__(self, config: BrokerConfig, clock: Clock, offload: Offload, filesystem: FileSystem) -> None:
-        self.directories: Sequence[LogDirectory] = ()
-        self.every_directory: Sequence[LogDirectory] = ()
-        """`directories`, and `metadata.log.dir` where that is none of them."""
-        self._directory_paths = config.log_dirs
-        self._metadata_path = config.text("metadata.log.dir")
+        self._places = Places(config, filesystem)
         self._flusher = Flusher(offload, most_at_once=flushes_at_once(filesystem.descriptor_limit()))
         self._host = LogHost(
             clock=clock,
@@ -126,11 +112,9 @@ class LogManager:
             schedule_flush=self._flusher.schedule,
             syncs_appends=config.flushes_before_ack,
         )
-        self._default_config = LogConfig.resolve(config, {}, {})
         self._expiration_ms = config.integer("producer.id.expiration.ms")
         self._jafka: JafkaLogs | None = None
         self._jafka_config = config
-        self._places: dict[TopicPartition, Place] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._recovery_threads = config.integer("num.recovery.threads.per.data.dir")
         self._background = Background(offload)
@@ -139,8 +123,6 @@ class LogManager:
         self._chores = Chores(self, self._host, self._background, self._trash)
         self._moves = LogMoves(self, self._host, self._background, self._trash)
         self._futures: list[FoundFuture] = []
-        self._preferred: dict[TopicPartition, LogDirectory] = {}
-        """Where partitions shall be made that are not there yet."""
 
     # ---- housekeeping
 
@@ -160,7 +142,16 @@ class LogManager:
     @property
     def places(self) -> Mapping[TopicPartition, Place]:
         """Where every partition lies; live."""
-        return self._places
+        return self._places.by_partition
+
+    @property
+    def directories(self) -> Sequence[LogDirectory]:
+        return self._places.directories
+
+    @property
+    def every_directory(self) -> Sequence[LogDirectory]:
+        """`directories`, and `metadata.log.dir` where that is none of them."""
+        return self._places.every_directory
 
     @property
     def opened(self) -> Mapping[TopicPartition, PartitionLog]:
@@ -195,9 +186,7 @@ class LogManager:
 
         Whoever finds one with `meta` None formats it before `load`.
         """
-        paths = dict.fromkeys([*self._directory_paths, *([self._metadata_path] if self._metadata_path else [])])
-        self.every_directory = open_directories(self._host.filesystem, paths)
-        self.directories = self.every_directory[: len(set(self._directory_paths))]
+        self._places.open()
 
     def load(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
         """All steps of a start at once: `find_logs`, `begin`, `settle_deleted` and `recover`."""
@@ -208,33 +197,14 @@ class LogManager:
 
     def find_logs(self) -> None:
         """Find the partitions; none is opened, and nothing changed. Raises `DirectoryError`, `CorruptCheckpoint`."""
-        for directory in self.every_directory:
-            directory.read_clean_shutdown()
-        self._find_places()
+        self._places.find()
 
     def begin(self) -> None:
         """Take the directories over: what was found is good, and from now on they are changed. Raises as `find_logs`.
 
         That an earlier broker stopped cleanly is true no more, and logs that were moving get their places.
         """
-        for directory in self.every_directory:
-            directory.store_claim()
-            directory.remove_clean_shutdown()
-        if any(directory.futures() for directory in self.directories):
-            try:
-                self._futures = settle_futures(self._host.filesystem, self.directories)
-            except OSError as error:
-                raise DirectoryError(f"logs that were moving cannot be looked at: {error}") from error
-            self._find_places()
-        for directory in {place.directory for place in self._places.values() if place.is_from_jafka}:
-            directory.forget_jafka_shutdown()
-
-    def _find_places(self) -> None:
-        self._places.clear()
-        for directory in self.directories:
-            directory.partition_count = 0
-            for partition, place in PlaceFinder(self._host.filesystem, directory, self._default_config).find_all():
-                self._add_place(partition, place)
+        self._futures = self._places.begin()
 
     def settle_deleted(self, find_topic: Callable[[TopicId, int], str | None] | None = None) -> None:
         """Have the directories of deleted topics removed.
@@ -242,27 +212,8 @@ class LogManager:
         `find_topic` names the topic that has an id and a partition: where one is there after all, as its deletion was
         not on disk before a crash, its directory gets its name back. Raises `OSError`.
         """
-        for directory in self.directories:
-            for path in directory.discarded():
-                found = None if find_topic is None else read_discarded(self._host.filesystem, path)
-                topic = None if found is None or find_topic is None else find_topic(*found)
-                if found is None or topic is None or not self._take_back(directory, path, topic, found):
-                    self._trash.add([path], 0)
-
-    def _take_back(self, directory: LogDirectory, path: str, topic: str, found: DiscardedPartition) -> bool:
-        """Give a partition its directory back; False where it has another one."""
-        partition = TopicPartition(topic, found.partition)
-        place = self._places.get(partition)
-        if place is not None:
-            if place.topic_id == found.topic_id:
-                return False
-            self.set_aside(partition)
-        self._host.filesystem.rename(path, directory.partition_path(partition))
-        self._host.filesystem.sync_directory(directory.path)
-        finder = PlaceFinder(self._host.filesystem, directory, self._default_config)
-        self._add_place(partition, finder.find(partition))
-        _log.warning("%s was being deleted when the broker ended, and is there again", partition)
-        return True
+        for path in self._places.settle_deleted(find_topic):
+            self._trash.add([path], 0)
 
     def recover(self, config_for: Callable[[str], LogConfig] | None = None) -> None:
         """Check the logs of directories that were not left cleanly; may run on a thread of its own.
@@ -270,13 +221,13 @@ class LogManager:
         `config_for` gives a topic's settings, by which indexes are made again; without it, and until `create` or
         `configure` says otherwise, the broker's defaults hold. A log that cannot be opened raises when it is asked for.
         """
-        for partition, place in self._places.items():
+        for partition, place in self.places.items():
             if config_for is not None and not place.is_clean and not place.is_from_jafka:
                 place.config = config_for(partition.topic)
         for directory in self.directories:
             unchecked = [
                 (partition, place)
-                for partition, place in self._places.items()
+                for partition, place in self.places.items()
                 if place.directory is directory and not place.is_clean and not place.config.is_jafka
             ]
             if unchecked:
@@ -315,18 +266,12 @@ class LogManager:
             self._jafka.prepare_close()
         for log in self._logs.values():
             if log.failure is None:
-                self._prepare_close(log)
-
-    def _prepare_close(self, log: PartitionLog) -> None:
-        try:
-            log.prepare_close()
-        except OSError as error:
-            log.fail(KafkaStorageError(f"{log.partition} cannot be closed: {error}"))
+                prepare_close(log)
 
     @property
     def has_unchecked(self) -> bool:
         """True when `recover` has something to do."""
-        return any(not place.is_clean for place in self._places.values())
+        return any(not place.is_clean for place in self.places.values())
 
     def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Flush everything, write the checkpoints, and last the clean-shutdown files; then give up the locks.
@@ -338,16 +283,16 @@ class LogManager:
         is_whole = not self._flusher.running and not self._background.running
         synced: set[str] = set()  # no names are made while we stop, so each directory needs one sync
         for log in self._logs.values():
-            is_whole = self._flush_now(log, synced) and is_whole
+            is_whole = flush_now(log, synced) and is_whole
         for jafka_log in self._jafka.opened() if self._jafka is not None else ():
-            is_whole = self._flush_now(jafka_log, synced) and is_whole
+            is_whole = flush_now(jafka_log, synced) and is_whole
         try:
             if self._jafka is not None:
                 self._jafka.close()
             for log in self._logs.values():
-                is_whole = self._close_log(log) and is_whole
+                is_whole = close_log(log) and is_whole
             is_whole = self._checkpoint_last() and is_whole
-            unchecked = {place.directory.path for place in self._places.values() if not place.is_clean}
+            unchecked = {place.directory.path for place in self.places.values() if not place.is_clean}
             for directory in self.every_directory:
                 if is_whole and directory.path not in unchecked:
                     directory.write_clean_shutdown(broker_epoch)
@@ -366,14 +311,6 @@ class LogManager:
             return False
         return True
 
-    def _close_log(self, log: PartitionLog) -> bool:
-        """Close a log; False when not all of it could be written."""
-        try:
-            log.close()
-        except OSError as error:
-            log.fail(KafkaStorageError(f"{log.partition} cannot be closed: {error}"))
-        return log.failure is None
-
     def when_idle(self, callback: Callable[[], None]) -> None:
         """Call `callback` once nothing is scheduled or under way; at once when that is so already."""
 
@@ -387,74 +324,27 @@ class LogManager:
         self._checkpointer.write_now()
 
     def _collect_checkpoints(self) -> list[Checkpoint]:
-        return collect_checkpoints(self.directories, self._places, self._logs, self._moves.destination_of)
-
-    def _flush_now(self, log: Flushable, synced: set[str]) -> bool:
-        """Flush a log on this thread; False when that failed or had failed before."""
-        if log.failure is None and log.has_unflushed:
-            try:
-                work = log.begin_flush()
-            except OSError as error:
-                log.fail_flush(error)
-                return False
-            try:
-                work.run(synced)
-            except OSError as error:
-                log.end_flush(work, error)
-            else:
-                log.end_flush(work, None)
-        return log.failure is None and not log.has_unflushed
-
-    def _add_place(self, partition: TopicPartition, place: Place) -> None:
-        """Raises `DirectoryError` for a partition that lies somewhere else, too."""
-        if partition in self._places:
-            other = self._places[partition].directory.path
-            raise DirectoryError(
-                f"{partition} lies in both {other} and {place.directory.path}; move one of the two folders away, that "
-                "of a disk that failed or was put back"
-            )
-        self._places[partition] = place
-        place.directory.partition_count += 1
+        return collect_checkpoints(self.directories, self.places, self._logs, self._moves.destination_of)
 
     # ---- partitions
 
     def create(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> None:
-        place = self._places.get(partition)
+        place = self.places.get(partition)
         if place is not None and place.topic_id not in (topic_id, ZERO_TOPIC_ID):
             self.set_aside(partition)  # somebody else's records under our name: Kafka calls them stray
             place = None
         try:
             if place is None:
-                self._places[partition] = self._make_place(partition, topic_id, config)
+                self._places.make(partition, topic_id, config)
+                self._chores.note_new_flush_ms(config.flush_ms)
             else:
-                place.is_from_jafka = False
-                if place.topic_id == ZERO_TOPIC_ID:
-                    self._write_topic_id(place.directory.partition_path(partition), topic_id)
-                    place.topic_id = topic_id
+                self._places.complete(partition, topic_id)
                 self.configure(partition, config)
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
 
-    def _make_place(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> Place:
-        """Make the directory of a new partition where it was wanted, or the fewest are. Its first flush syncs it."""
-        candidates = [candidate for candidate in self.directories if not candidate.is_cordoned] or self.directories
-        fewest = min(candidates, key=lambda candidate: candidate.partition_count)
-        directory = self._preferred.pop(partition, fewest)
-        path = directory.partition_path(partition)
-        self._host.filesystem.make_directory(path)
-        self._write_topic_id(path, topic_id)
-        place = Place(directory, topic_id, config)
-        place.is_new = True
-        directory.partition_count += 1
-        self._chores.note_new_flush_ms(config.flush_ms)
-        return place
-
-    def _write_topic_id(self, path: str, topic_id: TopicId) -> None:
-        data = format_partition_metadata(topic_id).encode()
-        self._host.filesystem.replace(f"{path}/{PARTITION_METADATA}", data, durable=False)
-
     def delete(self, partition: TopicPartition) -> None:
-        delay_ms = self._place(partition).config.file_delete_delay_ms
+        delay_ms = self.place(partition).config.file_delete_delay_ms
         self._trash.add([self._move_away(partition, DELETE_SUFFIX)], delay_ms)
 
     def set_aside(self, partition: TopicPartition) -> None:
@@ -462,7 +352,7 @@ class LogManager:
         self._move_away(partition, STRAY_SUFFIX)
 
     def _move_away(self, partition: TopicPartition, suffix: str) -> str:
-        place = self._place(partition)
+        self.place(partition)  # which raises where there is none
         try:
             self._moves.forget(partition)
         except OSError as error:
@@ -472,17 +362,8 @@ class LogManager:
             log.discard(UnknownTopicOrPartition(f"{partition} was deleted"))
         if self._jafka is not None:
             self._jafka.discard(partition)
-        target = place.directory.discarded_path(partition, place.topic_id, suffix)
-        try:
-            self._host.filesystem.remove_tree(target)
-            self._host.filesystem.rename(place.directory.partition_path(partition), target)
-        except FileNotFoundError:
-            _log.warning("%s: its directory was gone already", partition)
-        except OSError as error:
-            raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
-        del self._places[partition]
+        target = self._places.move_away(partition, suffix)
         self._chores.forget(partition)
-        place.directory.partition_count -= 1
         return target
 
     def open_metadata_log(self, directory: LogDirectory, config: LogConfig, log_start_offset: int) -> PartitionLog:
@@ -497,8 +378,7 @@ class LogManager:
         is_new = not self._host.filesystem.exists(f"{path}/{PARTITION_METADATA}")
         try:
             if is_new:
-                self._host.filesystem.make_directory(path)
-                self._write_topic_id(path, METADATA_TOPIC_ID)
+                self._places.make_directory(path, METADATA_TOPIC_ID)
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
         log = load_log(self._host, partition, path, config, point, self._expiration_ms)
@@ -508,13 +388,13 @@ class LogManager:
         return log
 
     def contains(self, partition: TopicPartition) -> bool:
-        return partition in self._places
+        return partition in self.places
 
     def partitions(self) -> Mapping[TopicPartition, TopicId]:
-        return {partition: place.topic_id for partition, place in self._places.items()}
+        return {partition: place.topic_id for partition, place in self.places.items()}
 
     def configure(self, partition: TopicPartition, config: LogConfig) -> None:
-        self._place(partition).config = config
+        self.place(partition).config = config
         log = self._logs.get(partition)
         if log is not None:
             log.configure(config)
@@ -539,25 +419,25 @@ class LogManager:
 
     def logs_from_jafka(self) -> Sequence[TopicPartition]:
         """Return the partitions that Jafka's own server left, and of which no topic was made yet."""
-        return [partition for partition, place in self._places.items() if place.is_from_jafka]
+        return [partition for partition, place in self.places.items() if place.is_from_jafka]
 
     def count_logs_of_topics(self) -> int:
         """Return how many logs there must be topics for in the metadata."""
-        return sum(not place.is_from_jafka for place in self._places.values())
+        return sum(not place.is_from_jafka for place in self.places.values())
 
     def jafka_places(self) -> Mapping[TopicPartition, Place]:
-        return {partition: place for partition, place in self._places.items() if place.config.is_jafka}
+        return {partition: place for partition, place in self.places.items() if place.config.is_jafka}
 
     def place(self, partition: TopicPartition) -> Place:
         """Return what is known of a partition. Raises `UnknownTopicOrPartition`."""
-        return self._place(partition)
+        return self._places.place(partition)
 
     def take_new_names(self, partition: TopicPartition) -> tuple[Sequence[str], Sequence[str]] | None:
         """Return, once, the files and directories of a new partition that are to be synced before its first record.
 
         Raises `KafkaStorageError` where there will never be one.
         """
-        place = self._place(partition)
+        place = self.place(partition)
         if not place.is_new:
             return None
         files, directories = self.undecided_metadata()
@@ -572,18 +452,12 @@ class LogManager:
 
     def directory_of(self, partition: TopicPartition) -> LogDirectory:
         """Return the log directory that holds a partition."""
-        return self._place(partition).directory
+        return self.place(partition).directory
 
     def log(self, partition: TopicPartition) -> PartitionLog:
         """Return the log of a partition, opened if need be. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
         log = self._logs.get(partition)
-        return self._open_log(partition, self._place(partition)) if log is None else log
-
-    def _place(self, partition: TopicPartition) -> Place:
-        place = self._places.get(partition)
-        if place is None:
-            raise UnknownTopicOrPartition(f"{partition} has no log here")
-        return place
+        return self._open_log(partition, self.place(partition)) if log is None else log
 
     def _open_log(self, partition: TopicPartition, place: Place) -> PartitionLog:
         if place.is_new:
@@ -634,7 +508,7 @@ class LogManager:
     ) -> LogTicket:
         log = self._logs.get(partition)
         if log is None:
-            log = self._open_log(partition, self._place(partition))
+            log = self._open_log(partition, self.place(partition))
         return log.append(batch, leader_epoch, origin, log_append_time_ms, transaction_version)
 
     def begin_appends(
@@ -650,7 +524,7 @@ class LogManager:
     def read(self, partition: TopicPartition, offset: int, limit: ReadLimit) -> ReadResult:
         log = self._logs.get(partition)
         if log is None:
-            log = self._open_log(partition, self._place(partition))
+            log = self._open_log(partition, self.place(partition))
         try:
             return log.read(offset, limit)
         except OSError as error:
@@ -691,7 +565,7 @@ class LogManager:
         log = self._logs.get(partition)
         if log is not None:
             return log.size_bytes
-        place = self._place(partition)
+        place = self.place(partition)
         path = place.directory.partition_path(partition)
         suffix = JAFKA_SUFFIX if place.config.is_jafka else LOG_SUFFIX
         filesystem = self._host.filesystem
@@ -702,7 +576,7 @@ class LogManager:
             raise KafkaStorageError(f"{partition} cannot be measured: {error}") from error
 
     def producers(self, partition: TopicPartition) -> Sequence[ActiveProducer]:
-        if self._place(partition).config.is_jafka:
+        if self.place(partition).config.is_jafka:
             return ()
         return [
             ActiveProducer(
@@ -718,7 +592,7 @@ class LogManager:
 
     def describe_directories(self) -> Sequence[LogDirectoryFacts]:
         found: dict[str, list[TopicPartition]] = {directory.path: [] for directory in self.directories}
-        for partition, place in self._places.items():
+        for partition, place in self.places.items():
             found[place.directory.path].append(partition)
         return [
             LogDirectoryFacts(
@@ -731,18 +605,10 @@ class LogManager:
             for directory in self.directories
         ]
 
-    def _find_directory(self, path: str) -> LogDirectory:
-        for directory in self.directories:
-            if directory.path == path:
-                return directory
-        raise LogDirNotFound(f"{path} is no log directory of this broker.")
-
     def keep_in(self, partition: TopicPartition, path: str) -> None:
-        directory = self._find_directory(path)
-        if directory.is_cordoned:
-            raise InvalidReplicaAssignment(f"Log directory {path} is cordoned")
-        if partition not in self._places:
-            self._preferred[partition] = directory
+        directory = self._places.directory_at(path)
+        if partition not in self.places:
+            self._places.prefer(partition, directory)
         elif not self.is_moving(partition) and self._has_jafka_files(partition):
             raise KafkaStorageError(f"{partition} has Jafka's files, which stay where they are.")
         else:
@@ -765,13 +631,10 @@ class LogManager:
 
     def topic_id_of(self, partition: TopicPartition) -> TopicId:
         """The id in a partition's `partition.metadata`."""
-        return self._place(partition).topic_id
+        return self.place(partition).topic_id
 
     def note_moved(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        place = self._place(partition)
-        place.directory.partition_count -= 1
-        directory.partition_count += 1
-        place.directory = directory
+        self._places.note_moved(partition, directory)
         if self._jafka is not None:
             self._jafka.discard(partition)
         self.checkpoint_soon()
