@@ -8,13 +8,13 @@ a client sees:
 3. acks; 4. internal topics; 5. what the log finds (`Broker.append`).
 
 With acks=0 there is no answer; an error ends the connection, which is how such a producer learns of it. With acks=1 the
-answer does not wait for the disk, with acks=all it does. A partition that is named twice counts once, with its last
-records.
+answer does not wait for the disk, with acks=all it does. A partition that is named twice counts once
+(`produce_repeats`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, cast
 
@@ -23,6 +23,7 @@ from ottla.broker.partition import Partition
 from ottla.broker.turns import Steps
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext, Settled
 from ottla.dialects.kafka.errors import CloseConnection, error_code
+from ottla.dialects.kafka.handlers.produce_repeats import OnceEach, is_sound
 from ottla.dialects.session import Part
 from ottla.engine import Ticket
 from ottla.errors import (
@@ -98,11 +99,14 @@ def handle(request: ProduceRequest, context: RequestContext) -> Settled | Steps[
     if context.is_long:
         return produce.do_in_steps(request)
     topics = request.topic_data
-    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
-        topics = _last_of_each(topics)
     for topic in topics:
         if not produce.look_at(topic.partition_data):
             break
+    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
+        once = produce.merge()
+        for topic in topics:
+            once.add(topic, topic.partition_data)
+        topics = once.topics()
     for topic in topics:
         if topic.partition_data:
             produce.add(topic, [produce.append(topic, data) for data in topic.partition_data])
@@ -117,6 +121,7 @@ class _Produce:
         "_context",
         "_has_transactional_id",
         "_is_transactional",
+        "_once",
         "_refusal",
         "_response",
         "_undurable",
@@ -130,19 +135,34 @@ class _Produce:
         self._is_transactional = False
         self._undurable: list[tuple[PartitionProduceResponse, Ticket]] = []
         self._response = new_produce_response()
+        self._once: OnceEach | None = None
 
     def look_at(self, rows: Sequence[PartitionProduceData]) -> bool:
-        """Look for transactional batches, and what no batch can begin with; False where all is refused for that."""
+        """Look for a transactional batch, and what no batch can begin with, which refuses all.
+
+        Returns False once there is either, as Kafka then looks no further.
+        """
         try:
             for data in rows:
                 if data.records is not None and has_transactional_batch(cast(memoryview, data.records)):
                     self._is_transactional = True
+                    return False
         except KafkaError as error:
             self._refusal = error
         return self._refusal is None
 
+    def merge(self) -> OnceEach:
+        """Return what takes in the rows of a request that has several, and says what is appended of them."""
+        self._once = OnceEach(_is_zstd_allowed(self._context))
+        return self._once
+
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """Append one partition's records and return its row."""
+        row = self._append(topic, data)
+        instead = None if self._once is None else self._once.answered_for(topic, data)
+        return row if instead is None else self._append(topic, instead)
+
+    def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         if self._refusal is None and self._is_transactional and not self._has_transactional_id:
             self._refusal = TransactionalIdAuthorizationFailed()
         if self._refusal is not None:
@@ -156,15 +176,15 @@ class _Produce:
 
     def do_in_steps(self, request: ProduceRequest) -> Steps[Settled]:
         """Look at all, then append a partition at a time."""
-        topics = _last_of_each(request.topic_data)
-        for topic in topics:
-            for start in range(0, len(topic.partition_data), LOOKED_AT_ONCE):
-                if not self.look_at(topic.partition_data[start : start + LOOKED_AT_ONCE]):
-                    break
-                yield
-            if self._refusal is not None:  # what is found first refuses all
+        for _, some in _some_at_once(request.topic_data):
+            if not self.look_at(some):
                 break
-        for topic in topics:
+            yield
+        once = self.merge()
+        for topic, some in _some_at_once(request.topic_data):
+            once.add(topic, some)
+            yield
+        for topic in once.topics():
             rows: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
                 rows.append(self.append(topic, data))
@@ -180,6 +200,15 @@ class _Produce:
         if not self._undurable:
             return self._response
         return _DurableAnswer(self._response, self._undurable).later
+
+
+def _some_at_once(
+    topics: Sequence[TopicProduceData],
+) -> Iterator[tuple[TopicProduceData, Sequence[PartitionProduceData]]]:
+    """Yield a request's rows, as many of one topic at once as are looked at in one step."""
+    for topic in topics:
+        for start in range(0, len(topic.partition_data), LOOKED_AT_ONCE):
+            yield topic, topic.partition_data[start : start + LOOKED_AT_ONCE]
 
 
 def answer_usual(frame: memoryview, reader: FrameReader, context: RequestContext, out: list[Part]) -> memoryview | None:
@@ -273,7 +302,7 @@ def _append(
 ) -> PartitionProduceResponse:
     """Append one partition's records and return its row; a row that must wait for the disk goes to `undurable` too."""
     records = cast("memoryview | None", data.records)
-    is_zstd_allowed = context.api_version >= ZSTD_FROM_VERSION
+    is_zstd_allowed = _is_zstd_allowed(context)
     partition: Partition | None = None
     refusal: KafkaError | None = None
     try:
@@ -287,7 +316,7 @@ def _append(
             raise refusal
         ticket = context.broker.append(partition, records, is_zstd_allowed=is_zstd_allowed)
     except KafkaError as error:
-        has_reached_log = records is not None and refusal is None and _is_sound(records, is_zstd_allowed)
+        has_reached_log = records is not None and refusal is None and is_sound(records, is_zstd_allowed)
         return _refused(data.index, error, partition if has_reached_log else None)
     row = new_partition_produce_response(
         index=data.index,
@@ -298,6 +327,10 @@ def _append(
     if acks == ACKS_ALL and not ticket.is_durable:
         undurable.append((row, ticket))
     return row
+
+
+def _is_zstd_allowed(context: RequestContext) -> bool:
+    return context.api_version >= ZSTD_FROM_VERSION
 
 
 def _refusal(topic: Topic, acks: int, context: RequestContext, *, is_transactional: bool) -> KafkaError | None:
@@ -311,15 +344,6 @@ def _refusal(topic: Topic, acks: int, context: RequestContext, *, is_transaction
     return None
 
 
-def _is_sound(records: memoryview, is_zstd_allowed: bool) -> bool:
-    """Whether a request could hold these records for a partition; what else is wrong with them the log finds out."""
-    try:
-        check_request(records, is_zstd_allowed)
-    except KafkaError:
-        return False
-    return True
-
-
 def _find_topic(topic: TopicProduceData, context: RequestContext) -> Topic:
     if context.api_version >= TOPIC_IDS_FROM_VERSION:
         found = context.broker.find_topic_by_id(topic.topic_id)
@@ -330,17 +354,6 @@ def _find_topic(topic: TopicProduceData, context: RequestContext) -> Topic:
     if found is None:
         raise UnknownTopicOrPartition
     return found
-
-
-def _last_of_each(topics: Sequence[TopicProduceData]) -> list[TopicProduceData]:
-    """The request with every topic and partition once: of a repeated one the last counts, in the first one's place."""
-    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    for topic in topics:
-        merged.setdefault((topic.name, topic.topic_id), {}).update((data.index, data) for data in topic.partition_data)
-    return [
-        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(rows.values()))
-        for (name, topic_id), rows in merged.items()
-    ]
 
 
 def _refused(index: int, error: KafkaError, refusing: Partition | None) -> PartitionProduceResponse:
