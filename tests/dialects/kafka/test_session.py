@@ -34,6 +34,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceData,
 )
 from ottla.records.builder import BatchBuilder
+from ottla.storage.log import SPAN_FROM_BYTES
 from tests.dialects.handlers.harness import Bench
 from tests.storage.harness import ManualOffload
 from tests.turns import BusyClock
@@ -379,6 +380,25 @@ def test_what_came_before_a_request_that_ends_the_connection_is_answered(tmp_pat
     assert base_offsets(talk.answers()) == [0]
     assert [*was_closed, talk.carrier.is_closed] == [False, True]
     assert bench.broker.partition(TOPIC, 0).offsets().log_end_offset == 1
+
+
+def test_what_was_read_before_a_request_that_ends_the_connection_is_not_held(tmp_path: Path) -> None:
+    """The disk may take its time, and files that were read from stay open until they were sent from."""
+    disk = ManualOffload()
+    bench = Bench(tmp_path, disk)
+    bench.controller.create_topics([NewTopic(TOPIC, 1, 1)])
+    writer, talk = Conversation(bench), Conversation(bench)
+    writer.send(writer.frame(ApiKey.PRODUCE, 9, produce(bytes(SPAN_FROM_BYTES))))
+    disk.run_all()
+
+    talk.send(talk.frame(ApiKey.FETCH, 12, fetch()) + talk.frame(ApiKey.PRODUCE, 9, produce()) + struct.pack(">i", -5))
+
+    (answer,) = talk.answers()
+    assert isinstance(answer.message, FetchResponse)
+    assert not talk.carrier.is_closed
+    disk.run_all()
+    assert base_offsets(talk.answers()) == [1]
+    assert talk.carrier.is_closed
 
 
 def test_an_idempotent_gap_is_told_as_such_where_batches_get_their_time(tmp_path: Path) -> None:

@@ -419,6 +419,7 @@ class KafkaSession:
         elif not isinstance(error, CloseConnection):
             _log.error("connection ended: a request met a fault", exc_info=error, extra={"peer": peer})
         if after_answers and self._slots:
+            self._flush()  # what is answered is not to wait for them, nor be kept should the peer be gone first
             self._is_finishing = True
         else:
             self._end()
