@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from traceback import walk_tb
 
 import pytest
 
@@ -74,9 +75,12 @@ def test_a_log_whose_sync_failed_takes_nothing_more_and_is_read_on(tmp_path: Pat
     append(log)
     offload.run_all()
     assert log.readable_end == 100
-    with pytest.raises(KafkaStorageError, match="flush failed"):
-        append(log)
+    for _ in range(20):
+        with pytest.raises(KafkaStorageError, match="flush failed"):
+            append(log)
     assert log.read(0, 1000) == ENTRY
+    assert log.failure is not None
+    assert len(list(walk_tb(log.failure.__traceback__))) < 10, "of what was refused nothing is kept"
 
 
 def test_an_append_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 from random import Random
+from traceback import walk_tb
 
 import pytest
 
@@ -205,6 +206,21 @@ def test_torn_append_that_cannot_be_cut_off_ends_appends_but_not_reads(tmp_path:
     with pytest.raises(KafkaStorageError):
         log.append(make_batch(), leader_epoch=0)
     assert log.read(0, ReadLimit(1000, 1, at_least_one_batch=True)).size_bytes == log.size_bytes
+
+
+def test_a_log_that_refuses_appends_keeps_nothing_of_them(tmp_path: Path) -> None:
+    """An exception keeps where it was raised, each time, and thereby what was going on there."""
+    log = open_log(tmp_path)
+    log.append(make_batch(), leader_epoch=0)
+    log.fail(KafkaStorageError("broken"))
+    for _ in range(20):
+        with pytest.raises(KafkaStorageError):
+            log.append(make_batch(), leader_epoch=0)
+        with pytest.raises(KafkaStorageError):
+            together(log, make_batch(), make_batch())
+
+    assert log.failure is not None
+    assert len(list(walk_tb(log.failure.__traceback__))) < 10
 
 
 def test_an_append_that_finds_no_descriptor_is_tried_again(tmp_path: Path) -> None:

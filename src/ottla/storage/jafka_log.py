@@ -148,7 +148,7 @@ class JafkaLog(ABC):
     def append(self, data: bytes | memoryview, count: int, next_kafka_offset: int) -> None:
         """Append a set of `count` messages; flushed when there are enough of them. Raises `KafkaStorageError`."""
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)
         segment = self._segments[-1]
         try:
             segment.file.get().append(data)

@@ -192,7 +192,7 @@ class PartitionLog:
         `transaction_version` tells how far a marker's epoch must lie above its transaction's (KIP-890).
         """
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)  # not with all those it was raised with before
         length, attributes, offset_delta, max_timestamp_ms, producer_id, producer_epoch, base_sequence = (
             _APPEND_FACTS.unpack_from(batch)
         )
@@ -241,7 +241,7 @@ class PartitionLog:
         is, new segments, epochs, repeats and transactions, is `append`'s.
         """
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)  # not with all those it was raised with before
         facts = self._facts_together(batches)
         active = self.active
         if not facts or leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):

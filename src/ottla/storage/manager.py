@@ -484,7 +484,7 @@ class LogManager:
         """
         metadata = self._logs.get(TopicPartition(METADATA_TOPIC, 0))
         if metadata is not None and metadata.failure is not None:
-            raise metadata.failure  # nobody knows whether it has the topic
+            raise metadata.failure.with_traceback(None)  # nobody knows whether it has the topic
         if metadata is None or not metadata.has_unflushed:
             return [], []
         return [segment.file.path for segment in metadata.segments[-2:]], [metadata.directory]

@@ -187,7 +187,7 @@ class LogMoves:
     def _new_move(self, partition: TopicPartition, destination: LogDirectory) -> Move:
         log = self._logs.log(partition)
         if log.failure is not None:
-            raise log.failure
+            raise log.failure.with_traceback(None)
         return Move(log, self._logs.topic_id_of(partition), self._logs.directory_of(partition), destination)
 
     def _take_up(self, found: FoundFuture) -> None:
