@@ -84,6 +84,11 @@ def test_what_binds_every_address_is_advertised_under_a_name_that_the_server_fin
         ({"listeners": "SSL://:9092"}, "SSL, which is not served yet"),
         ({"listeners": "SASL_PLAINTEXT://:9092"}, "SASL_PLAINTEXT, which is not served yet"),
         ({"listeners": ""}, "must not be empty"),
+        ({"security.inter.broker.protocol": "SSL"}, "no listener has the name 'SSL'; there are PLAINTEXT"),
+        ({"security.inter.broker.protocol": "PLAINTEXT", "inter.broker.listener.name": "PLAINTEXT"}, "only one of"),
+        ({"inter.broker.listener.name": "INSIDE"}, "no listener has the name 'INSIDE'; there are PLAINTEXT"),
+        ({"inter.broker.listener.name": "CONTROLLER"}, "no listener has the name 'CONTROLLER'"),
+        ({"inter.broker.listener.name": ""}, "no listener has the name ''"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect"),
         ({"advertised.listeners": "SSL://a:9092"}, "no listener of that name"),
         ({"listener.security.protocol.map": "PLAINTEXT"}, "NAME:PROTOCOL"),
@@ -145,10 +150,32 @@ def test_settings_of_one_listener_are_known() -> None:
     names = (
         "listener.name.plaintext.max.connections",
         "listener.name.internal.scram-sha-256.sasl.jaas.config",
+        "listener.name.plaintext.num.partitions",
         "listener.name.plaintext.no.such",
     )
     warnings = BrokerConfig.from_properties(dict.fromkeys(names, "1")).warnings
-    assert warnings == ["listener.name.plaintext.no.such is not a setting and has no effect"]
+    assert warnings == [
+        "listener.name.plaintext.no.such is not a setting and has no effect",
+        f"without effect here: {names[1]}, {names[2]}",
+    ]
+
+
+def test_brokers_meet_at_a_listener_for_clients_in_any_case_of_letters() -> None:
+    """One broker needs none: where nothing is set, what Kafka would take does not have to be there."""
+    inside = {"listeners": "INSIDE://:9092", "listener.security.protocol.map": "INSIDE:PLAINTEXT"}
+    for more in ({}, {"inter.broker.listener.name": "inside"}):
+        assert BrokerConfig.from_properties({**inside, **more}).warnings == []
+    with pytest.raises(ConfigError, match="no listener has the name 'PLAINTEXT'; there are INSIDE"):
+        BrokerConfig.from_properties({**inside, "security.inter.broker.protocol": "PLAINTEXT"})
+
+
+def test_protocols_of_groups_that_are_not_served_are_named() -> None:
+    served, asked = (
+        config(group_coordinator_rebalance_protocols=protocols).warnings
+        for protocols in ("classic,consumer", "classic,consumer,streams,share")
+    )
+    assert served == []
+    assert asked == ["group.coordinator.rebalance.protocols: not served here: streams, share"]
 
 
 def test_values_come_typed_and_by_name() -> None:
@@ -182,3 +209,16 @@ def test_flags_are_pairs_and_the_last_one_wins() -> None:
 def test_environment_variables_of_the_container_image_are_settings_where_they_name_one() -> None:
     environment = {"KAFKA_LOG_RETENTION_MS": "5", "KAFKA_OPTS": "-X", "HOME": "/", "KAFKA_SUPER_USERS": "User:a"}
     assert environment_properties(environment) == {"log.retention.ms": "5", "super.users": "User:a"}
+
+
+def test_an_environment_variable_may_name_one_listener() -> None:
+    """Underscores stand for what a variable's name cannot have, as Kafka's own image reads them."""
+    environment = {
+        "KAFKA_LISTENER_NAME_PLAINTEXT_MAX_CONNECTIONS": "5",
+        "KAFKA_LISTENER_NAME_IN__SIDE_SCRAM___SHA___256_SASL_JAAS_CONFIG": "line",
+        "KAFKA_LISTENER_NAME_PLAINTEXT_NO_SUCH": "1",
+    }
+    assert environment_properties(environment) == {
+        "listener.name.plaintext.max.connections": "5",
+        "listener.name.in_side.scram-sha-256.sasl.jaas.config": "line",
+    }

@@ -17,7 +17,7 @@ import pytest
 
 from ottla.broker.groups.group_settings import GroupSettings
 from ottla.config.broker_config import PLAINLY_EFFECTIVE, REFUSED, BrokerConfig
-from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS
+from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, LISTENER_SETTINGS
 from ottla.config.documentation import has_effect
 from ottla.config.group_settings import BOUNDS, GROUP_SETTINGS
 from ottla.config.reference import SECTIONS
@@ -46,6 +46,10 @@ def test_a_setting_has_an_effect_or_says_that_it_has_none(scope: Scope) -> None:
     assert not silent, "nothing reads these: give them their effect, or say `No effect: <reason>` in documentation.py"
     too_modest = [name for name in names if not has_effect(scope, name) and is_effective(scope, name)]
     assert not too_modest, "these are documented as without effect, and read"
+
+
+def test_what_one_listener_may_have_of_its_own_is_read_for_it() -> None:
+    assert names_read(LISTENER_READERS, 2) == LISTENER_SETTINGS
 
 
 def test_what_a_client_can_be_told_is_read() -> None:

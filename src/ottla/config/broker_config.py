@@ -2,7 +2,8 @@
 
 Decides which configurations we start with. Unknown settings are one warning each, known ones without effect are one
 together. A setting whose silent loss would open a door (a TLS or SASL listener, an authorizer, super users, a policy)
-ends the start until it is served. Where the configuration says nothing we bind loopback and write to `./ottla-data`.
+ends the start until it is served, and so does one for brokers to meet at a listener that there is not, as in Kafka.
+Where the configuration says nothing we bind loopback and write to `./ottla-data`.
 Listeners named by `controller.listener.names` are parsed and not opened: there is no separate controller.
 
 Where the texts come from, and which source wins, is left to the caller, who hands in one mapping.
@@ -14,7 +15,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ottla.config.broker_settings import BROKER_SETTINGS, DYNAMIC_ONLY_SETTINGS, LISTENER_PREFIX, broker_setting
+from ottla.config.broker_settings import (
+    BROKER_SETTINGS,
+    DYNAMIC_ONLY_SETTINGS,
+    LISTENER_PREFIX,
+    LISTENER_SETTINGS,
+    broker_setting,
+)
 from ottla.config.jafka_properties import from_jafka, is_jafka
 from ottla.config.listeners import OTHER_DIALECTS, Listener, check_ports, parse_listeners, parse_protocol_map
 from ottla.config.setting import READ_ONLY, Scope
@@ -33,7 +40,13 @@ REFUSED: Final = {
 """Settings that guard something. With a value that is not empty they end the start."""
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
+ENVIRONMENT_MARKS: Final = {"_": ".", "__": "_", "___": "-"}
+"""What stands in a variable's name for what cannot stand there."""
 ADVERTISED: Final = "advertised.listeners"
+MEETING_LISTENER: Final = "inter.broker.listener.name"
+MEETING_PROTOCOL: Final = "security.inter.broker.protocol"
+REBALANCE_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+SERVED_PROTOCOLS: Final = ("classic", "consumer")
 EVERY_DIRECTORY: Final = "*"
 LAST_CODEC: Final = 4
 """zstd; the codecs are numbered as in a batch's attributes."""
@@ -57,15 +70,20 @@ def parse_overrides(items: Iterable[str]) -> dict[str, str]:
 def environment_properties(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings among environment variables, by the rule of Apache Kafka's container image.
 
-    `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`. Variables that name no setting (`KAFKA_OPTS`) are left alone.
+    `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`; two underscores are one, three are a dash. Variables that name no
+    setting (`KAFKA_OPTS`) are left alone.
     """
     properties: dict[str, str] = {}
     for variable, value in environment.items():
         if variable.startswith(ENVIRONMENT_PREFIX):
-            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-            if name in BROKER_SETTINGS or name in REFUSED:
+            name = re.sub("_{1,3}", _setting_mark, variable.removeprefix(ENVIRONMENT_PREFIX).lower())
+            if _is_known(name):
                 properties[name] = value
     return properties
+
+
+def _setting_mark(found: re.Match[str]) -> str:
+    return ENVIRONMENT_MARKS[found[0]]
 
 
 def parse_connection_overrides(text: str) -> dict[str, int]:
@@ -120,6 +138,7 @@ class BrokerConfig:
         }
         warnings = [_unknown(name) for name in properties if not _is_known(name)] + _without_effect(properties)
         config = cls(raw, values, warnings)
+        warnings += config._values_without_effect()
         config._take_listeners()
         config._check_together()
         return config
@@ -262,6 +281,27 @@ class BrokerConfig:
                 )
         self.controller_listeners = tuple(listener for listener in every if listener.name in controllers)
         self._take_advertised(dict.fromkeys(controllers, "PLAINTEXT") | protocols)
+        self._check_where_brokers_meet()
+
+    def _check_where_brokers_meet(self) -> None:
+        """Kafka's rule, for what is set; where nothing is, one broker needs no such listener."""
+        name, protocol = self.explicit(MEETING_LISTENER), self.explicit(MEETING_PROTOCOL)
+        if name is not None and protocol is not None:
+            raise ConfigError(f"{MEETING_PROTOCOL}: only one of this and {MEETING_LISTENER} may be set")
+        ours = [listener.name for listener in self.listeners]
+        for setting, wanted in ((MEETING_LISTENER, name), (MEETING_PROTOCOL, protocol)):
+            if isinstance(wanted, str) and wanted.upper() not in ours:
+                raise ConfigError(
+                    f"{setting}: no listener has the name {wanted.upper()!r}; there are {', '.join(ours)}"
+                )
+
+    def _values_without_effect(self) -> list[str]:
+        idle = [name for name in self.items(REBALANCE_PROTOCOLS) if name not in SERVED_PROTOCOLS]
+        return (
+            [f"{REBALANCE_PROTOCOLS}: not served here: {', '.join(idle)}"]
+            if idle and REBALANCE_PROTOCOLS in self.raw
+            else []
+        )
 
     def _take_advertised(self, protocols: Mapping[str, str]) -> None:
         """What others are told, one for each listener; a host that binds any address becomes the empty one."""
@@ -363,5 +403,12 @@ def _without_effect(names: Iterable[str]) -> list[str]:
         return []
     from ottla.config.documentation import has_effect  # hundreds of texts that a start without a file does not need
 
-    idle = [name for name in names if name in BROKER_SETTINGS and not has_effect(Scope.BROKER, name)]
+    def is_idle(name: str) -> bool:
+        setting = broker_setting(name)
+        if setting is None:
+            return False
+        is_for_all = name == setting.name or setting.name in LISTENER_SETTINGS
+        return not is_for_all or not has_effect(Scope.BROKER, setting.name)
+
+    idle = [name for name in names if is_idle(name)]
     return [f"without effect here: {', '.join(idle)}"] if idle else []

@@ -834,6 +834,16 @@ BROKER_SETTINGS: Final[Mapping[str, Setting]] = {**KAFKA_BROKER_SETTINGS, **OTTL
 """All that a configuration file may set."""
 
 LISTENER_PREFIX: Final = "listener.name."
+LISTENER_SETTINGS: Final = frozenset(
+    {
+        "max.connection.creation.rate",
+        "max.connections",
+        "ottla.lite.errors",
+        "ottla.lite.keep.alive",
+        "socket.request.max.bytes",
+    }
+)
+"""What one listener may have its own value of; of all others a value for one listener does nothing."""
 
 
 def broker_setting(name: str) -> Setting | None:

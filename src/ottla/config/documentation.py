@@ -280,8 +280,8 @@ BROKER: Final[Mapping[str, str]] = {
         "Milliseconds that the first registration with the controller may take. " + OWN_CONTROLLER
     ),
     "inter.broker.listener.name": (
-        "Listener that brokers use among themselves. Where `max.connections` is reached, it is the one that room is "
-        "made for: the connection elsewhere that was silent for longest goes."
+        "Listener that brokers use among themselves, one of those for clients. Where `max.connections` is reached, it "
+        "is the one that room is made for: the connection elsewhere that was silent for longest goes."
     ),
     "internal.metadata.delete.delay.millis": (
         "Milliseconds between the end of a file of the metadata log and its removal from the disk. " + NO_DELAY
@@ -557,7 +557,8 @@ BROKER: Final[Mapping[str, str]] = {
     "sasl.server.callback.handler.class": "Java class that answers SASL questions on the broker's side. " + NO_SECURITY,
     "sasl.server.max.receive.size": "Bytes, at most, of one SASL message. " + NO_SECURITY,
     "security.inter.broker.protocol": (
-        "Security protocol among brokers. Names their listener where `inter.broker.listener.name` does not."
+        "Security protocol among brokers. Names their listener where `inter.broker.listener.name` does not; both may "
+        "not be set."
     ),
     "security.providers": "Java classes of security providers. " + NO_SECURITY,
     "server.max.startup.time.ms": "Milliseconds that the start may take. " + OWN_BUFFERS,
