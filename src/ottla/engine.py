@@ -96,19 +96,27 @@ class AbortedTransaction(NamedTuple):
 
 @final
 class ReadResult:
-    """Whole batches from one partition, in offset order, as spans that together are `size_bytes` long."""
+    """Whole batches from one partition, in offset order, as spans that together are `size_bytes` long.
 
-    __slots__ = ("aborted_transactions", "size_bytes", "spans")
+    `available_bytes` is what would have been read without a limit of bytes, where that is more. `is_behind` tells that
+    there is yet more, which it takes another read to get, as from another file.
+    """
+
+    __slots__ = ("aborted_transactions", "available_bytes", "is_behind", "size_bytes", "spans")
 
     def __init__(
         self,
         spans: Sequence[bytes | memoryview | FileSpan],
         size_bytes: int,
         aborted_transactions: Sequence[AbortedTransaction] = (),
+        available_bytes: int = 0,
+        is_behind: bool = False,
     ) -> None:
         self.spans = spans
         self.size_bytes = size_bytes
         self.aborted_transactions = aborted_transactions
+        self.available_bytes = available_bytes
+        self.is_behind = is_behind
 
 
 @final

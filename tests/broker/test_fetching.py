@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from ottla.broker.fetch_sessions import FetchEntry
 from ottla.broker.fetching import Fetching, FetchPlan
+from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
@@ -102,6 +103,39 @@ def test_a_plan_is_cut_where_its_bytes_are_spent() -> None:
         assert sizes(now(running, plan(*entries, max_bytes=2 * SIZE))) == [SIZE, SIZE]
 
     run(test, partitions=2)
+
+
+def test_bytes_count_that_are_there_though_the_plan_has_no_room_for_them() -> None:
+    async def test(running: RunningBroker) -> None:
+        append(running, b"one", partition=0)
+        append(running, b"two", partition=1)
+        entries = [entry(0, partition=number) for number in range(2)]
+
+        wanted = plan(*entries, min_bytes=2 * SIZE - 1, max_bytes=2 * SIZE - 1)
+        assert sizes(now(running, wanted)) == [SIZE, 0]
+
+    run(test, partitions=2)
+
+
+def test_who_reads_a_segment_that_is_over_waits_for_nothing() -> None:
+    """What is missing stands in the next one, which the next read brings."""
+
+    async def test(running: RunningBroker) -> None:
+        configs = (("internal.segment.bytes", str(2 * SIZE)),)
+        running.broker.metadata.create_topics([NewTopic("rolling", 1, 1, configs=configs)])
+        partition = running.broker.partition("rolling", 0)
+        for _ in range(3):
+            running.broker.append(partition, batch(b"one"))
+
+        assert sizes(now(running, plan(entry(0, topic="rolling"), min_bytes=3 * SIZE))) == [2 * SIZE]
+        assert sizes(now(running, plan(entry(1, topic="rolling"), min_bytes=3 * SIZE))) == [SIZE]
+        answers, _ = later(running, plan(entry(2, topic="rolling"), min_bytes=3 * SIZE))
+        running.broker.append(partition, batch(b"one"))
+        assert answers == []
+        running.broker.append(partition, batch(b"one"))
+        assert [sizes(reads) for reads in answers] == [[2 * SIZE]]
+
+    run(test)
 
 
 def test_what_was_read_to_tell_that_a_wait_is_over_is_the_answer() -> None:

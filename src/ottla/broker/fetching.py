@@ -2,9 +2,11 @@
 
 A plan is read in its order. Each partition gets at most its own limit and what is left of the plan's; the first batch
 of the first partition that has one is returned even when it exceeds both, so that a reader always gets on. The answer
-is due at once when the reader does not wait, when enough bytes are there, or when any partition is in error or
-diverges. Otherwise the plan waits until an append brings the missing bytes or its time is over, and is then read
-afresh: nothing is held meanwhile. All of this is as Kafka does it.
+is due at once when the reader does not wait, when enough bytes are there, when any partition is in error or diverges,
+or when there is more behind what was read of one, which waiting would not bring. Bytes count that are there for a
+partition within its own limit, also when none were left for it of the plan's. Otherwise the plan waits until an append
+brings the missing bytes or its time is over, and is then read afresh: nothing is held meanwhile. All of this is as
+Kafka does it.
 
 A plan of many partitions (`is_long`) is read in steps, some partitions each.
 """
@@ -92,7 +94,7 @@ class FetchWaiter:
         self._plan = plan
         self._reply = reply
         self._found: list[PartitionRead] | None = None
-        self._sizes = [read.size_bytes for read in reads]
+        self._sizes = [_could_give(entry, read) for entry, read in zip(plan.entries, reads, strict=True)]
         self._total_bytes = sum(self._sizes)
         self._places: dict[tuple[str | None, int], list[int]] | None = None
         if plan.is_long:  # where each partition stands, so that an append costs no look through all of them
@@ -101,19 +103,19 @@ class FetchWaiter:
                 self._places.setdefault((entry.topic, entry.partition), []).append(i)
 
     def is_done(self, key: TopicPartition) -> bool:
-        """Whether `key` can give the bytes that were missing, or is in error now."""
+        """Whether `key` can give the bytes that were missing, or what there is of it ends the wait anyhow."""
         plan = self._plan
         for i in self._places_of(key):
             entry = plan.entries[i]
             read = self._fetching.read_entry(entry, plan, min(entry.max_bytes, plan.max_bytes), True)
             self._total_bytes += read.size_bytes - self._sizes[i]
             self._sizes[i] = read.size_bytes
-            is_refused = read.error is not None or read.diverging_epoch is not None
-            if len(plan.entries) == 1 and (is_refused or self._total_bytes >= plan.min_bytes):
+            ends_wait = _ends_wait(read)
+            if len(plan.entries) == 1 and (ends_wait or self._total_bytes >= plan.min_bytes):
                 self._found = [read]  # with nothing else to read this is the answer
                 return True
             read.release()
-            if is_refused:
+            if ends_wait:
                 return True
         return self._total_bytes >= plan.min_bytes
 
@@ -229,8 +231,18 @@ def _is_enough(plan: FetchPlan, reads: Sequence[PartitionRead]) -> bool:
     if plan.max_wait_ms <= 0 or not reads:
         return True
     size_bytes = 0
-    for read in reads:
-        if read.error is not None or read.diverging_epoch is not None:
+    for entry, read in zip(plan.entries, reads, strict=True):
+        if _ends_wait(read):
             return True
-        size_bytes += read.size_bytes
+        size_bytes += _could_give(entry, read)
     return size_bytes >= plan.min_bytes
+
+
+def _ends_wait(read: PartitionRead) -> bool:
+    """Whether nothing is waited for, however little was read."""
+    return read.error is not None or read.diverging_epoch is not None or read.is_behind
+
+
+def _could_give(entry: FetchEntry, read: PartitionRead) -> int:
+    """How many bytes of a partition count, be it that the plan had no room for them."""
+    return max(read.size_bytes, min(read.available_bytes, entry.max_bytes))

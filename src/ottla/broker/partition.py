@@ -48,14 +48,17 @@ NOT_FOUND = TimestampOffset(NO_TIMESTAMP_MS, NO_OFFSET, NO_LEADER_EPOCH)
 class PartitionRead:
     """What a fetch found in one partition: spans to send, or why there are none.
 
-    `aborted_transactions` is None unless the reader asked for committed records only. Whoever has a `PartitionRead`
+    `available_bytes` and `is_behind` are `engine.ReadResult`'s. `aborted_transactions` is None unless the reader asked
+    for committed records only. Whoever has a `PartitionRead`
     either sends its spans, which releases them, or calls `release`.
     """
 
     __slots__ = (
         "aborted_transactions",
+        "available_bytes",
         "diverging_epoch",
         "error",
+        "is_behind",
         "is_unknown",
         "leader_epoch",
         "leader_id",
@@ -69,6 +72,8 @@ class PartitionRead:
         self.error = error
         self.spans: Sequence[bytes | memoryview | FileSpan] = ()
         self.size_bytes = 0
+        self.available_bytes = 0
+        self.is_behind = False
         self.aborted_transactions: Sequence[AbortedTransaction] | None = None
         self.diverging_epoch: EpochEndOffset | None = None
         self.is_unknown = False
@@ -179,6 +184,8 @@ class Partition:
         result = self._log.read(self.topic_partition, offset, ReadLimit(max_bytes, end, at_least_one_batch))
         read.spans = result.spans
         read.size_bytes = result.size_bytes
+        read.available_bytes = result.available_bytes
+        read.is_behind = result.is_behind
         if is_committed_only:
             read.aborted_transactions = result.aborted_transactions
         return read

@@ -238,7 +238,7 @@ class JafkaTopicLog(JafkaLog):
         if not batch.count:
             return _EMPTY_READ
         data = batch.build()
-        return ReadResult((data,), len(data))
+        return ReadResult((data,), len(data), is_behind=offset + batch.count < up_to)
 
     def find_since(self, time_ms: int) -> TimestampOffset | None:
         """Return the first record that may have been flushed at a time or later, and when it was at the latest.

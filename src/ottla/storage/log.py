@@ -594,6 +594,7 @@ class PartitionLog:
         for segment in self._segments.holding(offset):
             result = self._read_from(segment, offset, limit)
             if result is not None:
+                result.is_behind = segment.next_offset < limit.up_to_offset
                 return result
         return _EMPTY_READ
 
@@ -603,9 +604,10 @@ class PartitionLog:
         if found is None:
             return None
         if found.is_first_batch_cut or not found.size_bytes:
-            return _EMPTY_READ
+            return ReadResult((), 0, (), found.available_bytes)
         span = self._span(segment.file, found.position, found.size_bytes)
-        return ReadResult((span,), found.size_bytes, self._aborted_in(segment, offset, found))
+        aborted = self._aborted_in(segment, offset, found)
+        return ReadResult((span,), found.size_bytes, aborted, found.available_bytes)
 
     def _span(self, file: SegmentFile, position: int, size_bytes: int) -> bytes | SegmentSpan:
         if size_bytes < SPAN_FROM_BYTES:

@@ -68,13 +68,17 @@ class BatchSpan:
 
 @final
 class SegmentSlice:
-    """What a read of one segment gives: a run of bytes that begins with a batch and may end within one."""
+    """What a read of one segment gives: a run of bytes that begins with a batch and may end within one.
 
-    __slots__ = ("is_first_batch_cut", "position", "size_bytes")
+    `available_bytes` is how long it would be without a limit of bytes.
+    """
 
-    def __init__(self, position: int, size_bytes: int, is_first_batch_cut: bool) -> None:
+    __slots__ = ("available_bytes", "is_first_batch_cut", "position", "size_bytes")
+
+    def __init__(self, position: int, size_bytes: int, available_bytes: int, is_first_batch_cut: bool) -> None:
         self.position = position
         self.size_bytes = size_bytes
+        self.available_bytes = available_bytes
         self.is_first_batch_cut = is_first_batch_cut
 
 
@@ -452,11 +456,12 @@ class Segment:
         first = self.locate(offset)
         if first is None:
             return None
-        available = self.position_of(limit.up_to_offset) - first.position
+        available = max(self.position_of(limit.up_to_offset) - first.position, 0)
         if available <= max_bytes:
-            return SegmentSlice(first.position, max(available, 0), is_first_batch_cut=False)
+            return SegmentSlice(first.position, available, available, is_first_batch_cut=False)
         size_bytes = max(max_bytes, first.size_bytes) if limit.at_least_one_batch else max_bytes
-        return SegmentSlice(first.position, min(size_bytes, available), 0 < size_bytes < first.size_bytes)
+        is_cut = 0 < size_bytes < first.size_bytes
+        return SegmentSlice(first.position, min(size_bytes, available), available, is_first_batch_cut=is_cut)
 
     def upper_bound_offset(self, position: int) -> int | None:
         """Return an offset that bounds what a read up to `position` can hold; None when the index knows none."""
