@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from ottla.broker.loggers import alter_logger_resources, alter_loggers, describe_loggers
+from ottla.broker.loggers import MODULES, alter_logger_resources, alter_loggers, describe_loggers
 from ottla.broker.metadata.alter_configs import ConfigAlteration
 from ottla.config.alter import Operation
 from ottla.errors import InvalidConfig, InvalidRequest, KafkaError
@@ -15,6 +16,8 @@ from ottla.errors import InvalidConfig, InvalidRequest, KafkaError
 SET, DELETE, APPEND, SUBTRACT = Operation
 LOGGER = 8
 NAME = "ottla.broker.broker"
+LATE = "ottla.storage.cleaner"
+SOURCE = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +40,23 @@ def test_a_logger_has_the_level_of_those_above_it_until_it_gets_one() -> None:
     assert (level("root"), level(NAME)) == ("ERROR", "TRACE")
     alter_loggers([(NAME, DELETE, None)])
     assert level(NAME) == "ERROR"
+
+
+def test_all_that_a_broker_logs_with_is_named() -> None:
+    of_others = {SOURCE / "ottla" / room for room in ("cli", "client")}
+    logging_files = {
+        path
+        for path in SOURCE.rglob("*.py")
+        if "getLogger(__name__)" in path.read_text(encoding="utf-8") and not of_others & set(path.parents)
+    }
+    assert sorted(".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in logging_files) == list(MODULES)
+
+
+def test_a_module_that_is_not_loaded_has_its_logger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger().manager, "loggerDict", {})
+    assert [entry.name for entry in describe_loggers()] == ["root", *MODULES]
+    alter_loggers([(LATE, SET, "TRACE")])
+    assert level(LATE) == "TRACE"
 
 
 def test_the_programs_own_loggers_are_not_ours_to_change() -> None:

@@ -2,7 +2,7 @@
 
 A level that is set holds until the process ends; nothing is recorded. `root` is our own uppermost logger, `ottla`, and
 not the process's: whoever runs a broker inside a program keeps their own loggers. Each module's logger has its module's
-name and the level of those above it, until it is given one.
+name and the level of those above it, until it is given one, which may be before the module is loaded.
 """
 
 from __future__ import annotations
@@ -18,6 +18,42 @@ from ottla.errors import InvalidConfig, InvalidRequest, KafkaError
 
 ROOT: Final = "root"
 OURS: Final = "ottla"
+
+MODULES: Final = (
+    "ottla.broker.broker",
+    "ottla.broker.groups.consumer_sessions",
+    "ottla.broker.groups.coordinator",
+    "ottla.broker.groups.offset_commits",
+    "ottla.broker.groups.rebalance",
+    "ottla.broker.groups.shard",
+    "ottla.broker.metadata.controller",
+    "ottla.dialects.jafka.conversation",
+    "ottla.dialects.kafka.dialect",
+    "ottla.dialects.kafka.errors",
+    "ottla.dialects.kafka.session",
+    "ottla.dialects.listener",
+    "ottla.dialects.lite.handlers",
+    "ottla.storage.checkpointing",
+    "ottla.storage.chores",
+    "ottla.storage.cleaner",
+    "ottla.storage.failed_flush",
+    "ottla.storage.flusher",
+    "ottla.storage.future_log",
+    "ottla.storage.jafka_log",
+    "ottla.storage.jafka_logs",
+    "ottla.storage.jafka_topic_log",
+    "ottla.storage.log",
+    "ottla.storage.manager",
+    "ottla.storage.metadata_log",
+    "ottla.storage.moves",
+    "ottla.storage.place_finder",
+    "ottla.storage.places",
+    "ottla.storage.recoveries",
+    "ottla.storage.recovery",
+    "ottla.storage.swap",
+    "ottla.storage.sweeper",
+)
+"""A broker's modules that write to the log; some are loaded when they are needed first, and named before."""
 
 LEVELS: Final = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
 """Kafka's names of levels, lowest first, and Python's numbers for them."""
@@ -94,10 +130,10 @@ def _new_level(name: str, operation: int, value: str | None, existing: Collectio
 
 
 def _names() -> Iterator[str]:
+    loggers = logging.getLogger().manager.loggerDict.items()
+    made = {name for name, logger in loggers if name.startswith(f"{OURS}.") and isinstance(logger, logging.Logger)}
     yield ROOT
-    for name, logger in sorted(logging.getLogger().manager.loggerDict.items()):
-        if name.startswith(f"{OURS}.") and isinstance(logger, logging.Logger):
-            yield name
+    yield from sorted(made.union(MODULES))
 
 
 def _logger(name: str) -> logging.Logger:
