@@ -17,6 +17,7 @@ JAFKA := .cache/interop/jafka/classes/JafkaClient.class
 KAFKA := .cache/kafka-4.4.0
 JAVA := .cache/interop/java/WordCount.class
 CONNECT := .cache/interop/connect/.complete
+OLDEST_JAVA := .cache/interop/oldest-java/.complete
 NODE_RDKAFKA := .cache/interop/node-rdkafka/node_modules/.package-lock.json
 KAFKA_PYTHON := .cache/interop/kafka-python/kafka_python-3.0.12/PKG-INFO
 FUZZ_SECONDS ?= 5
@@ -89,7 +90,7 @@ $(KAFKA)/complete: tools/kafka-home
 $(JAVA): $(KAFKA)/complete $(wildcard tests/interop/clients/java/*)
 	@javac -cp "$(KAFKA)/libs/*" -d $(@D) tests/interop/clients/java/*.java
 
-$(CONNECT): tests/interop/clients/connect/pom.xml
+$(CONNECT) $(OLDEST_JAVA): .cache/interop/%/.complete: tests/interop/clients/%/pom.xml
 	@mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)/lib
 	@touch $@
 
@@ -106,7 +107,7 @@ $(KAFKA_PYTHON): tests/interop/suites/kafka-python.lock $(DEPENDENCIES)
 		--require-hashes -r $< -d .cache/interop/kafka-python
 	@tar -xzf .cache/interop/kafka-python/kafka_python-3.0.12.tar.gz -C .cache/interop/kafka-python && touch $@
 
-interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(LESSON) $(KAFKAJS) $(PROZESS) $(JAFKA) $(JAVA) $(CONNECT) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
+interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(LESSON) $(KAFKAJS) $(PROZESS) $(JAFKA) $(JAVA) $(CONNECT) $(OLDEST_JAVA) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
 	@KAFKA_HOME=$(CURDIR)/$(KAFKA) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout 300 --durations=10 tests/interop
 	@echo "ottla: our client and command line on Apache Kafka"
 	@KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_*_on_kafka.py

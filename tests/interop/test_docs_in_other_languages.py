@@ -11,10 +11,12 @@ from typing import Final
 import pytest
 
 from tests.interop.brokers import KAFKA_HOME, ROOT, Broker
+from tests.interop.clients.jvm import QUICK
 from tests.pages import SHOWN_ADDRESS, Block, left_to
 
 PAGES: Final = ROOT / "docs/how-to"
 GO_MODULE: Final = ROOT / "tests/interop/clients/go"
+OLDEST_JAVA_LIBRARIES: Final = os.environ.get("OLDEST_JAVA", f"{ROOT}/.cache/interop/oldest-java/lib") + "/*"
 NODE_MODULES: Final = Path(os.environ.get("NODE_MODULES", ROOT / ".cache/interop/js/node_modules"))
 SECONDS: Final = 120
 
@@ -50,12 +52,13 @@ def program(page: str, language: str, test: str, broker: Broker) -> str:
     return shown(page, language, test).text.replace(SHOWN_ADDRESS, broker.address)
 
 
-def test_the_java_program(own_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    (tmp_path / "Greetings.java").write_text(program("java.md", "java", request.node.name, own_broker))
-    libraries = f"{KAFKA_HOME}/libs/*"
+@pytest.mark.parametrize("libraries", [f"{KAFKA_HOME}/libs/*", OLDEST_JAVA_LIBRARIES], ids=["newest", "oldest"])
+def test_the_java_program(own_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest, libraries: str) -> None:
+    test = request.node.originalname
+    (tmp_path / "Greetings.java").write_text(program("java.md", "java", test, own_broker))
     run(["javac", "-cp", libraries, "Greetings.java"], tmp_path)
-    printed = run(["java", "-cp", f"{libraries}:.", "Greetings"], tmp_path)
-    assert printed == shown("java.md", "text", request.node.name).text
+    printed = run(["java", *QUICK, "-cp", f"{libraries}:.", "Greetings"], tmp_path)
+    assert printed == shown("java.md", "text", test).text
 
 
 def test_the_tools_of_kafka(own_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
