@@ -141,6 +141,7 @@ def test_many_logs_are_swept_a_few_at_a_time_and_none_once_the_broker_stops(tmp_
     partitions = [TopicPartition("many", number) for number in range(45)]
     for partition in partitions:
         manager.create(partition, TOPIC_ID, JAFKA)
+    offload.run_loop()  # all have their directory
     manager.jafka.sweep()
     assert len(list(manager.jafka.opened())) == 20
     manager.delete(partitions[25])

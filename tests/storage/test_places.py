@@ -32,7 +32,8 @@ def partition(number: int) -> TopicPartition:
 
 def make(places: Places, number: int) -> str:
     """Make a partition and return the name of its directory's place."""
-    places.make(partition(number), TOPIC_ID, LogConfig())
+    places.add_new(partition(number), TOPIC_ID, LogConfig())
+    places.make(partition(number))
     return Path(places.place(partition(number)).directory.path).name
 
 

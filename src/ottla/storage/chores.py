@@ -211,7 +211,7 @@ class Chores:
                 self._logs.opened.get(partition),
             )
             for partition, place in self._logs.places.items()
-            if not place.config.is_jafka
+            if place.is_made and not place.config.is_jafka
         ]
 
     def compacted_logs(self) -> list[PartitionLog]:
@@ -219,7 +219,7 @@ class Chores:
         places = [
             (partition, place)
             for partition, place in self._logs.places.items()
-            if place.config.is_compacted and not place.config.is_jafka
+            if place.is_made and place.config.is_compacted and not place.config.is_jafka
         ]
         unknown = [one for one in places if one[0] not in opened and not one[1].is_looked_at]
         if unknown:

@@ -71,6 +71,9 @@ class PlacedLogs(RecordLog, Protocol):
     def place(self, partition: TopicPartition) -> Place:
         """Return what is known of a partition. Raises `UnknownTopicOrPartition`."""
 
+    def make(self, partition: TopicPartition) -> None:
+        """Have the directory of a partition there now. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+
     def take_new_names(self, partition: TopicPartition) -> tuple[Sequence[str], Sequence[str]] | None:
         """Return, once, the files and directories of a new partition that are to be synced before its first record."""
 
@@ -119,6 +122,7 @@ class JafkaLogs:
             place = self._places.place(partition)
             if self._places.is_moving(partition):
                 raise KafkaStorageError(f"{partition} is moving; a copy in Jafka's form is made when it has arrived")
+            self._places.make(partition)
             path = place.directory.partition_path(partition)
             try:
                 log = JafkaCopy(self._host, path, place.config, self._settings, kafka_offset=kafka_offset)

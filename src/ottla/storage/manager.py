@@ -62,6 +62,7 @@ from ottla.storage.future_log import FoundFuture
 from ottla.storage.host import LogHost
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_timestamps import offset_for_timestamp
+from ottla.storage.making import Making
 from ottla.storage.moves import LogMoves
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.place import Place, collect_checkpoints
@@ -95,6 +96,7 @@ class LogManager:
         "_jafka",
         "_jafka_config",
         "_logs",
+        "_making",
         "_moves",
         "_places",
         "_recovery_threads",
@@ -117,6 +119,7 @@ class LogManager:
         self._jafka_config = config
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._recovery_threads = config.integer("num.recovery.threads.per.data.dir")
+        self._making = Making(self._places, self._host)
         self._background = Background(offload)
         self._trash = Trash(clock)
         self._checkpointer = Checkpointer(self._collect_checkpoints, self._background)
@@ -335,11 +338,29 @@ class LogManager:
             place = None
         try:
             if place is None:
-                self._places.make(partition, topic_id, config)
-                self._chores.note_new_flush_ms(config.flush_ms)
+                self._create_new(partition, topic_id, config)
             else:
                 self._places.complete(partition, topic_id)
                 self.configure(partition, config)
+        except OSError as error:
+            raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
+
+    def _create_new(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> None:
+        self._places.add_new(partition, topic_id, config)
+        try:
+            self._making.begin(partition)
+        except OSError:
+            self._places.forget(partition)
+            raise
+        self._chores.note_new_flush_ms(config.flush_ms)
+
+    def make(self, partition: TopicPartition) -> None:
+        """Have the directory of a partition there now, also where its turn has not come yet.
+
+        Raises `UnknownTopicOrPartition`, `KafkaStorageError`.
+        """
+        try:
+            self._places.make(partition)
         except OSError as error:
             raise KafkaStorageError(f"{partition} cannot be created: {error}") from error
 
@@ -441,6 +462,7 @@ class LogManager:
         if not place.is_new:
             return None
         files, directories = self.undecided_metadata()
+        self.make(partition)
         path = place.directory.partition_path(partition)
         place.is_new = False
         return [*files, f"{path}/{PARTITION_METADATA}"], [*directories, path, place.directory.path]
@@ -462,6 +484,7 @@ class LogManager:
     def _open_log(self, partition: TopicPartition, place: Place) -> PartitionLog:
         if place.is_new:
             self.undecided_metadata()  # where that fails, nothing is made
+            self.make(partition)
         try:
             log = self._load(partition, place, self._host.open_files)
         except KafkaStorageError as error:
@@ -566,6 +589,8 @@ class LogManager:
         if log is not None:
             return log.size_bytes
         place = self.place(partition)
+        if not place.is_made:
+            return 0
         path = place.directory.partition_path(partition)
         suffix = JAFKA_SUFFIX if place.config.is_jafka else LOG_SUFFIX
         filesystem = self._host.filesystem
@@ -617,6 +642,7 @@ class LogManager:
 
     def _has_jafka_files(self, partition: TopicPartition) -> bool:
         """Say whether a partition is in Jafka's format, or has a copy in Jafka's form."""
+        self.make(partition)
         try:
             names = self._host.filesystem.list(self.directory_of(partition).partition_path(partition))
         except OSError as error:

@@ -22,6 +22,7 @@ class Place:
         "is_clean",
         "is_from_jafka",
         "is_looked_at",
+        "is_made",
         "is_new",
         "is_told_of",
         "log_start_offset",
@@ -35,6 +36,8 @@ class Place:
         self.config = config
         self.is_clean = True
         self.is_new = False
+        self.is_made = True
+        """False as long as there is no directory yet, see `making`."""
         self.is_from_jafka = False
         """True where Jafka's own server left the log, and no topic was made of it yet."""
         self.is_told_of = False

@@ -144,18 +144,28 @@ class Places:
             raise UnknownTopicOrPartition(f"{partition} has no log here")
         return place
 
-    def make(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> None:
-        """Make the directory of a new partition where it was wanted, or the fewest are. Raises `OSError`.
-
-        Its first flush syncs it.
-        """
+    def add_new(self, partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> None:
+        """Give a new partition a place where it was wanted, or where the fewest are; `make` makes it."""
         candidates = [candidate for candidate in self.directories if not candidate.is_cordoned] or self.directories
         fewest = min(candidates, key=lambda candidate: candidate.partition_count)
-        directory = self._preferred.pop(partition, fewest)
-        self.make_directory(directory.partition_path(partition), topic_id)
-        place = Place(directory, topic_id, config)
+        place = Place(self._preferred.pop(partition, fewest), topic_id, config)
         place.is_new = True
+        place.is_made = False
         self._add(partition, place)
+
+    def make(self, partition: TopicPartition) -> None:
+        """Make the directory of a partition where it has none yet; its first flush syncs it.
+
+        Raises `UnknownTopicOrPartition`, `OSError`.
+        """
+        place = self.place(partition)
+        if not place.is_made:
+            self.make_directory(place.directory.partition_path(partition), place.topic_id)
+            place.is_made = True
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Take note that a partition has no place any more."""
+        self._by_partition.pop(partition).directory.partition_count -= 1
 
     def make_directory(self, path: str, topic_id: TopicId) -> None:
         """Make a partition's directory, with its `partition.metadata`. Raises `OSError`."""
@@ -181,15 +191,15 @@ class Places:
         """
         place = self.place(partition)
         target = place.directory.discarded_path(partition, place.topic_id, suffix)
-        try:
-            self._filesystem.remove_tree(target)
-            self._filesystem.rename(place.directory.partition_path(partition), target)
-        except FileNotFoundError:
-            _log.warning("%s: its directory was gone already", partition)
-        except OSError as error:
-            raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
-        del self._by_partition[partition]
-        place.directory.partition_count -= 1
+        if place.is_made:
+            try:
+                self._filesystem.remove_tree(target)
+                self._filesystem.rename(place.directory.partition_path(partition), target)
+            except FileNotFoundError:
+                _log.warning("%s: its directory was gone already", partition)
+            except OSError as error:
+                raise KafkaStorageError(f"{partition} cannot be removed: {error}") from error
+        self.forget(partition)
         return target
 
     def note_moved(self, partition: TopicPartition, directory: LogDirectory) -> None:
