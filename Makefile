@@ -42,7 +42,8 @@ $(DEPENDENCIES): requirements-dev.lock
 $(INSTALLED): $(DEPENDENCIES) $(SOURCES) pyproject.toml setup.py
 	@echo "ottla: building; with a C compiler that takes a minute or two the first time"
 	@mkdir -p build && rm -rf $(WHEELS) && find build -path "build/lib*" -name "*.py" -delete
-	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w $(WHEELS) . 2>build/log || { cat build/log >&2; exit 1; }
+	@$(BIN)/python -m pip wheel -v --disable-pip-version-check --no-build-isolation --no-deps -w $(WHEELS) . >build/log 2>&1 || { cat build/log >&2; exit 1; }
+	@grep -o 'ottla: .*building the pure Python build.*' build/log || true
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/ottla-*.whl
 	@$(BIN)/python -c 'from ottla._build import build_kind; print("ottla: the", build_kind(), "build is installed in $(VENV)")'
 	@touch $@
