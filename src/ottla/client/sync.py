@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -41,6 +43,7 @@ from ottla.model import IsolationLevel, TopicPartition
 from ottla.records.record import Headers
 
 T = TypeVar("T")
+OpenedT = TypeVar("OpenedT", bound=AbstractAsyncContextManager[Any])
 
 
 class LoopThread:
@@ -73,12 +76,30 @@ def shared_loop() -> LoopThread:
         return _shared
 
 
-async def _made(make: type[T], *arguments: object, **options: object) -> T:
-    """Make an object on the loop that it will live on."""
-    return make(*arguments, **options)
+async def _opened(make: type[OpenedT], *arguments: object, **options: object) -> OpenedT:
+    """Make an object on the loop that it will live on, and reach the cluster; closed again where that fails."""
+    made = make(*arguments, **options)
+    await made.__aenter__()
+    return made
 
 
-class Producer:
+class _UntilClosed(ABC):
+    """What a `with` statement closes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Say what is still to be said, and hang up."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Producer(_UntilClosed):
     """See `ottla.client.Producer`."""
 
     def __init__(
@@ -93,7 +114,7 @@ class Producer:
         """Raises `ValueError` for settings that make no sense, `ClusterUnreachable`."""
         self._loop = shared_loop()
         self._producer = self._loop.run(
-            _made(
+            _opened(
                 async_producer.Producer,
                 bootstrap,
                 settings=settings,
@@ -102,7 +123,6 @@ class Producer:
                 cluster=cluster,
             )
         )
-        self._loop.run(self._producer.start())
 
     def send(
         self,
@@ -141,16 +161,8 @@ class Producer:
         """Send what is waiting and close."""
         self._loop.run(self._producer.close())
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Consumer:
+class Consumer(_UntilClosed):
     """See `ottla.client.Consumer`."""
 
     def __init__(
@@ -168,7 +180,7 @@ class Consumer:
         """Raises `ValueError` for settings that make no sense, `ClusterUnreachable`."""
         self._loop = shared_loop()
         self._consumer = self._loop.run(
-            _made(
+            _opened(
                 async_consumer.Consumer,
                 bootstrap,
                 settings=settings,
@@ -180,7 +192,6 @@ class Consumer:
                 cluster=cluster,
             )
         )
-        self._loop.run(self._consumer.start())
 
     def subscribe(self, *topics: str, pattern: str | None = None, listener: RebalanceListener | None = None) -> None:
         """Read these topics with the other members of the group. `listener` is called on the shared loop."""
@@ -241,28 +252,19 @@ class Consumer:
         """Leave the group, stop fetching and close the connections."""
         self._loop.run(self._consumer.close())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     @staticmethod
     async def _call(method: Any, *arguments: object) -> None:
         """Call a method of the consumer on its loop."""
         method(*arguments)
 
 
-class Admin:
+class Admin(_UntilClosed):
     """See `ottla.client.Admin`."""
 
     def __init__(self, bootstrap: str | Iterable[str], *, cluster: ClusterSettings | None = None) -> None:
         """Raises `ClusterUnreachable`."""
         self._loop = shared_loop()
-        self._admin = self._loop.run(_made(async_admin.Admin, bootstrap, cluster=cluster))
-        self._loop.run(self._admin.start())
+        self._admin = self._loop.run(_opened(async_admin.Admin, bootstrap, cluster=cluster))
 
     def create_topic(
         self,
@@ -318,11 +320,3 @@ class Admin:
     def close(self) -> None:
         """Close the connections."""
         self._loop.run(self._admin.close())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
