@@ -39,6 +39,19 @@ BATCH_COUNT: Final = 1000
 PATIENCE_MS: Final = 900
 LOOK_AGAIN_MS: Final = 200
 
+from_option = click.option(
+    "--from",
+    "start_offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    default=0,
+    show_default=True,
+    help="First offset.",
+)
+partition_option = click.option(
+    "-p", "--partition", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Partition."
+)
+
 
 @click.group()
 def commitlog() -> None:
@@ -75,15 +88,7 @@ def _append(log: CommitLog, values: Sequence[bytes], *, as_json: bool) -> None:
 
 @commitlog.command(epilog=examples("ottla commitlog read values.log --from 1 --offsets"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option(
-    "--from",
-    "start_offset",
-    type=click.IntRange(min=0),
-    metavar="OFFSET",
-    default=0,
-    show_default=True,
-    help="First offset.",
-)
+@from_option
 @click.option("-o", "--offsets", "with_offsets", is_flag=True, help="The offset and a tab before each value.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def read(file: str, start_offset: int, with_offsets: bool, as_json: bool) -> None:
@@ -145,18 +150,8 @@ def verify(file: str, as_json: bool) -> None:
 @commitlog.command("import", epilog=examples("ottla commitlog import values.log orders --partition 0"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("topic")
-@click.option(
-    "-p", "--partition", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Partition."
-)
-@click.option(
-    "--from",
-    "start_offset",
-    type=click.IntRange(min=0),
-    metavar="OFFSET",
-    default=0,
-    show_default=True,
-    help="First offset.",
-)
+@partition_option
+@from_option
 @acks_option
 @json_option
 @bootstrap_option
@@ -199,18 +194,8 @@ async def _send_all(producer: Producer, to: TopicPartition, records: Iterator[Lo
 @commitlog.command(epilog=examples("ottla commitlog export orders copy.log --partition 0"))
 @click.argument("topic")
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option(
-    "-p", "--partition", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Partition."
-)
-@click.option(
-    "--from",
-    "start_offset",
-    type=click.IntRange(min=0),
-    metavar="OFFSET",
-    default=0,
-    show_default=True,
-    help="First offset.",
-)
+@partition_option
+@from_option
 @json_option
 @bootstrap_option
 def export(topic: str, file: str, partition: int, start_offset: int, as_json: bool, bootstrap: str) -> None:
