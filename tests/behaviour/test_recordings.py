@@ -19,44 +19,11 @@ import pytest
 from ottla.config.broker_config import BrokerConfig
 from ottla.server import Server
 from tests.behaviour.moved_time import LoopClock, MovedTimeLoop, Threads
+from tests.behaviour.recorded_broker import RECORDED_WITH
 from tests.behaviour.replayer import Outcome, await_coordinator, replay_all
 from tests.behaviour.scenario import Scenario, areas, load_area
 
 HERE = Path(__file__).parent
-
-RECORDED_WITH = {
-    "node.id": "1",
-    "process.roles": "broker,controller",
-    "controller.listener.names": "CONTROLLER",
-    "controller.quorum.bootstrap.servers": "localhost:9093",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://localhost:9093",
-    "advertised.listeners": "PLAINTEXT://127.0.0.1:0",
-    "delete.topic.enable": "true",
-    "num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "offsets.topic.num.partitions": "5",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "5",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "5",
-    "group.initial.rebalance.delay.ms": "0",
-    "group.min.session.timeout.ms": "100",
-    "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "10000",
-    "group.consumer.assignment.interval.ms": "0",
-    "group.share.assignment.interval.ms": "0",
-    "group.streams.assignment.interval.ms": "0",
-    "group.streams.initial.rebalance.delay.ms": "0",
-    "group.share.record.lock.duration.ms": "1000",
-    "group.share.min.record.lock.duration.ms": "1000",
-    "log.retention.ms": "-1",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-}
-"""The settings of the broker that was recorded."""
 
 COORDINATORS = (0, 1, 2)
 """Of groups, transactions and share groups: the topics that they keep were there when the recording began."""
@@ -79,6 +46,8 @@ def outcomes() -> dict[str, list[Outcome]]:
 async def _replay_on_new_broker(scenarios: list[Scenario], *, auto_create_topics: bool) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as directory:
         settings = RECORDED_WITH | {
+            "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://localhost:9093",
+            "advertised.listeners": "PLAINTEXT://127.0.0.1:0",
             "auto.create.topics.enable": str(auto_create_topics).lower(),
             "log.dirs": directory,
             "ottla.flush.policy": "os",
