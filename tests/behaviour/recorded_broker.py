@@ -36,4 +36,4 @@ RECORDED_WITH = {
     "log.retention.ms": "-1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-"""Where it listened and kept its data is a replay's own, and whether it made topics that were asked for a scenario's."""
+"""Where it listened and kept its data is a replay's own; whether it made topics by itself, a scenario's."""
