@@ -8,13 +8,13 @@ best of several runs, so that what else the machine does counts little. It says 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from kio.schema.produce.v9.request import ProduceRequest as KioProduceRequest
 from kio.serial import entity_reader
 
+from benchmarks.timing import best_seconds
 from ottla._build import build_kind
 from ottla.protocol.codec import decode, encode, encode_parts
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_request_header, encode_response_frame
@@ -43,24 +43,8 @@ from ottla.protocol.messages.produce import (
 from ottla.protocol.plans import StructCodec
 from ottla.protocol.primitives import Reader
 
-RUNS: Final = 15
-RUN_SECONDS: Final = 0.02
 RECORDS: Final = bytes(170)
 LARGE_RECORDS: Final = bytes(1 << 16)
-
-
-def best_seconds(work: Callable[[], Any]) -> float:
-    """Return the CPU seconds of one call, the best of `RUNS` runs of about `RUN_SECONDS` each."""
-    begin = time.process_time()
-    work()
-    times = max(1, int(RUN_SECONDS / max(time.process_time() - begin, 1e-6)))
-    best = float("inf")
-    for _ in range(RUNS):
-        begin = time.process_time()
-        for _ in range(times):
-            work()
-        best = min(best, (time.process_time() - begin) / times)
-    return best
 
 
 def line(name: str, work: Callable[[], Any]) -> None:

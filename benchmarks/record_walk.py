@@ -9,13 +9,12 @@ the machine does counts little. It says which build it measured.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from benchmarks.timing import best_seconds
 from ottla._build import build_kind
 from ottla.records.batch import HEADER_BYTES, RecordBatch
 from ottla.records.builder import BatchBuilder
@@ -26,22 +25,6 @@ from ottla.records.validation import ProduceRules, validate_produced
 RECORDS: Final = 140
 VALUE: Final = bytes(100)
 NOW_MS: Final = 1_750_000_000_000
-RUNS: Final = 15
-RUN_SECONDS: Final = 0.02
-
-
-def best_seconds(work: Callable[[], Any]) -> float:
-    """Return the CPU seconds of one call, the best of `RUNS` runs of about `RUN_SECONDS` each."""
-    begin = time.process_time()
-    work()
-    times = max(1, int(RUN_SECONDS / max(time.process_time() - begin, 1e-6)))
-    best = float("inf")
-    for _ in range(RUNS):
-        begin = time.process_time()
-        for _ in range(times):
-            work()
-        best = min(best, (time.process_time() - begin) / times)
-    return best
 
 
 def build(count: int, value: bytes = VALUE) -> bytes:
