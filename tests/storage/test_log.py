@@ -11,7 +11,7 @@ import pytest
 
 from ottla.config.log_config import LogConfig
 from ottla.engine import LogOffsets, ReadLimit
-from ottla.errors import KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
+from ottla.errors import KafkaStorageError, OffsetOutOfRange, OutOfOrderSequenceNumber, RecordListTooLarge
 from ottla.model import AppendOrigin
 from ottla.records.batch import RecordBatch
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
@@ -206,6 +206,25 @@ def test_torn_append_that_cannot_be_cut_off_ends_appends_but_not_reads(tmp_path:
     with pytest.raises(KafkaStorageError):
         log.append(make_batch(), leader_epoch=0)
     assert log.read(0, ReadLimit(1000, 1, at_least_one_batch=True)).size_bytes == log.size_bytes
+
+
+@pytest.mark.parametrize("failing", ["append", "open"], ids=["write", "roll"])
+def test_no_batch_of_a_producer_comes_before_its_first_that_the_disk_did_not_take(tmp_path: Path, failing: str) -> None:
+    files = FaultyFileSystem(LocalFileSystem(), Faults(Random(1)))
+    config = LogConfig(internal_segment_bytes=len(make_batch(40)))
+    log = open_log(tmp_path, config, host=make_host(filesystem=files)[0])
+    log.append(make_batch(), leader_epoch=0)
+    first = make_batch(40, producer_id=7, producer_epoch=0, base_sequence=0)
+    second = make_batch(producer_id=7, producer_epoch=0, base_sequence=40)
+    files.faults.fails = lambda call, path: call == failing and path.endswith(".log")
+    with pytest.raises(KafkaStorageError):
+        log.append(first, leader_epoch=0)
+    files.faults.fails = None
+
+    with pytest.raises(OutOfOrderSequenceNumber):
+        log.append(second, leader_epoch=0)
+
+    assert [log.append(batch, leader_epoch=0).base_offset for batch in (first, second)] == [1, 41]
 
 
 def test_a_log_that_refuses_appends_keeps_nothing_of_them(tmp_path: Path) -> None:

@@ -216,7 +216,11 @@ class PartitionLog:
             or last_offset > self._max_offset
             or active.is_full
         ):
-            active = self._roll_for(size_bytes, max_timestamp_ms, last_offset)
+            try:
+                active = self._roll_for(size_bytes, max_timestamp_ms, last_offset)
+            except KafkaStorageError:
+                self._note_refused(produced)
+                raise
         if leader_epoch != self.epochs.latest_epoch and leader_epoch >= 0:
             self._enter_epoch(leader_epoch, base_offset)
         _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
@@ -224,6 +228,7 @@ class PartitionLog:
             active.append(batch, last_offset, max_timestamp_ms)
         except OSError as error:
             _STAMP.pack_into(batch, 0, 0, length, leader_epoch)  # as it came, for whoever asks what is wrong with it
+            self._note_refused(produced)
             raise self._undo_append(error) from error
         self.log_end_offset = last_offset + 1
         if active.size_bytes == size_bytes:
@@ -328,6 +333,11 @@ class PartitionLog:
         if self._flush_messages <= self.log_end_offset - self.flushed_offset:
             self._host.schedule_flush(self)
         self._advance_high_watermark(self.log_end_offset)
+
+    def _note_refused(self, produced: ProducedAppend | None) -> None:
+        """Have the batches wait for this one that its producer sent behind it, where the disk did not take it."""
+        if produced is not None:
+            produced.note_refused(self.producers)
 
     def _learn(self, produced: ProducedAppend) -> None:
         try:

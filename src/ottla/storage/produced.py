@@ -30,6 +30,11 @@ class ProducedAppend:
             )
         return None
 
+    def note_refused(self, producers: ProducerStates) -> None:
+        """The write failed."""
+        if not self._is_control:
+            producers.note_refused(self._facts)
+
     def learn(self, producers: ProducerStates, segment: Segment) -> None:
         learn_batch(producers, segment, self._facts, self._marker, is_control=self._is_control)
 

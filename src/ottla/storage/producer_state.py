@@ -6,7 +6,8 @@ afterwards (`update`, which recovery calls too). Rules, each of them Kafka's:
 * The last five batches of a producer are remembered; a batch with the first and last sequence of one of them is a
   repeat and is answered with that batch's offset, whatever its records say.
 * Otherwise a sequence goes on where the last one ended, with 0 after 2^31 - 1. A producer that the log does not know
-  may start anywhere; a new epoch starts at 0; an older epoch is fenced.
+  may start anywhere; a new epoch starts at 0; an older epoch is fenced. (A producer is known, too, whose first batch
+  the disk did not take: Kafka takes nothing more then, a log here tries again.)
 * Sequences are checked for clients only; what a coordinator writes has none.
 * A transaction opens with its first batch and ends with a marker. The last stable offset is the first offset of the
   oldest transaction that is open, or whose marker is not yet below the high watermark.
@@ -247,6 +248,16 @@ class ProducerStates:
         if batch.is_transactional and state.current_txn_first_offset is None:
             state.current_txn_first_offset = batch.base_offset
             self._open_txns[batch.producer_id] = batch.base_offset
+
+    def note_refused(self, batch: BatchFacts) -> None:
+        """Take note that a batch could not be written: if it was a producer's first, those behind it are not.
+
+        Of a producer that it does not know a log takes any sequence, so that one of them could come before it.
+        """
+        if batch.base_sequence == 0 and batch.producer_id not in self._producers:
+            state = self._get_or_create(batch.producer_id)
+            state.enter_epoch(batch.producer_epoch)
+            state.last_timestamp_ms = batch.max_timestamp_ms
 
     def end_txn(self, batch: BatchFacts, marker: EndTransactionMarker) -> CompletedTxn | None:
         """Learn an appended marker; returns the transaction that it ended, if one was open."""
