@@ -108,7 +108,7 @@ $(KAFKA_PYTHON): tests/interop/suites/kafka-python.lock $(DEPENDENCIES)
 		--require-hashes -r $< -d .cache/interop/kafka-python
 	@tar -xzf .cache/interop/kafka-python/kafka_python-3.0.12.tar.gz -C .cache/interop/kafka-python && touch $@
 
-interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(LESSON) $(KAFKAJS) $(PROZESS) $(JAFKA) $(JAVA) $(CONNECT) $(OLDEST_JAVA) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs kcat, Java 17, Maven, Go and Node beside Python
+interop: $(INSTALLED) $(KAFKA)/complete $(FRANZ) $(LESSON) $(KAFKAJS) $(PROZESS) $(JAFKA) $(JAVA) $(CONNECT) $(OLDEST_JAVA) $(NODE_RDKAFKA) $(KAFKA_PYTHON) ## run other people's clients against the broker; needs the programs that README.md lists
 	@KAFKA_HOME=$(CURDIR)/$(KAFKA) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout 300 --durations=10 tests/interop
 	@echo "ottla: our client and command line on Apache Kafka"
 	@KAFKA_HOME=$(CURDIR)/$(KAFKA) OTTLA_INTEROP_BROKER=kafka $(BIN)/python -m pytest -q --timeout 300 tests/interop/test_our_*_on_kafka.py
