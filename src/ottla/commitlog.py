@@ -270,7 +270,7 @@ class CommitLog:
                 raise MessageTooLarge(f"a value of {len(value)} bytes; at most {self._max_value_bytes} are taken")
         with self._mutex:
             if self._refusal is not None:
-                raise self._refusal
+                raise self._refusal.with_traceback(None)  # not with all those it was raised with before
             base_offset, position = self._next_offset, self._committed_bytes
             parts: list[bytes] = []
             for offset, value in enumerate(values, base_offset):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from traceback import walk_tb
 from typing import Any
 
 import pytest
 
 from ottla.client.accumulator import Accumulator, AccumulatorSettings
 from ottla.client.producer_batch import PartitionQueue, restamped
-from ottla.errors import MessageTooLarge, NotLeaderOrFollower
+from ottla.errors import InvalidProducerEpoch, MessageTooLarge, NotLeaderOrFollower
 from ottla.model import TopicPartition
 from ottla.records.batch import RecordBatch
 from ottla.records.compression import Codec
@@ -103,6 +104,18 @@ def test_a_record_larger_than_a_request_is_refused() -> None:
         accumulator = Accumulator(SETTINGS, lambda: None)
         with pytest.raises(MessageTooLarge, match="t-0"):
             accumulator.append(a_queue(), 5, None, b"x" * 5000, ())
+
+    on_a_loop(work())
+
+
+def test_of_what_is_refused_nothing_is_kept() -> None:
+    async def work() -> None:
+        accumulator = Accumulator(SETTINGS, lambda: None)
+        accumulator.refuse(InvalidProducerEpoch())
+        for _ in range(20):
+            with pytest.raises(InvalidProducerEpoch) as refusal:
+                accumulator.append(a_queue(), 5, None, b"x", ())
+        assert len(list(walk_tb(refusal.value.__traceback__))) < 10
 
     on_a_loop(work())
 

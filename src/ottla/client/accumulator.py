@@ -97,7 +97,7 @@ class Accumulator:
     def _next_batch(self, queue: PartitionQueue, record_bytes: int) -> ProducerBatch | None:
         settings = self._settings
         if self._refusal is not None:
-            raise self._refusal
+            raise self._refusal.with_traceback(None)  # not with all those it was raised with before
         if HEADER_BYTES + record_bytes > settings.max_request_size:
             raise MessageTooLarge(
                 f"{queue.partition}: a record of about {record_bytes} bytes exceeds max.request.size, "
