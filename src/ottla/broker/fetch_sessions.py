@@ -134,7 +134,7 @@ def next_epoch(epoch: int) -> int:
 class FetchContext:
     """One request seen through its session: what to read, and which answers to leave out."""
 
-    __slots__ = ("_is_incremental", "entries", "session")
+    __slots__ = ("_epoch", "_is_incremental", "entries", "session")
 
     def __init__(
         self, entries: Mapping[PartitionKey, FetchEntry], session: FetchSession | None, *, is_incremental: bool
@@ -142,10 +142,16 @@ class FetchContext:
         self.entries = entries
         self.session = session
         self._is_incremental = is_incremental
+        self._epoch = FINAL_EPOCH if session is None else session.epoch
 
     @property
     def session_id(self) -> int:
         return NO_SESSION if self.session is None else self.session.session_id
+
+    @property
+    def is_overtaken(self) -> bool:
+        """True when a later request of the session came while this one waited: what it is told now is its last word."""
+        return self._is_incremental and self.session is not None and self.session.epoch != self._epoch
 
     def should_answer(
         self,

@@ -6,6 +6,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -19,7 +20,7 @@ from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS
 from ottla.dialects.kafka.router import Router
 from ottla.dialects.kafka.session import AT_ONCE_ELEMENTS, HELD_BYTES, MOST_ELEMENTS, KafkaSession
 from ottla.dialects.session import Part, Peer
-from ottla.errors import OutOfOrderSequenceNumber
+from ottla.errors import InvalidFetchSessionEpoch, OutOfOrderSequenceNumber
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.connection import Answer, ClientConnection, FrameReader, ReceiveBuffers
@@ -159,6 +160,41 @@ def test_a_fetch_that_waits_holds_back_what_came_after_it(talk: Conversation) ->
     first, second = talk.answers()
     assert isinstance(first.message, FetchResponse)
     assert isinstance(second.message, ApiVersionsResponse)
+
+
+def test_a_fetch_that_its_session_went_on_without_is_told_so(talk: Conversation, tmp_path: Path) -> None:
+    """Else what it is told counts as known to the one who came later."""
+    bench = talk.bench
+    opening = fetch()
+    opening.session_epoch = 0
+    talk.send(talk.frame(ApiKey.FETCH, 12, opening))
+    bench.advance(1)
+    (opened,) = talk.answers()
+    assert isinstance(opened.message, FetchResponse)
+    session_id = opened.message.session_id
+
+    def following(epoch: int) -> FetchRequest:
+        return FetchRequest(max_wait_ms=500, min_bytes=1, session_id=session_id, session_epoch=epoch)
+
+    talk.send(talk.frame(ApiKey.FETCH, 12, following(1)))
+    other, writer = Conversation(bench), Conversation(bench)
+    other.send(other.frame(ApiKey.FETCH, 12, following(2)))
+    writer.send(writer.frame(ApiKey.PRODUCE, 9, produce(bytes(SPAN_FROM_BYTES), acks=1)))
+
+    (answer,), (later,) = talk.answers(), other.answers()
+    assert isinstance(answer.message, FetchResponse)
+    assert (answer.message.error_code, answer.message.responses) == (InvalidFetchSessionEpoch.code, [])
+    assert answer.message.session_id == session_id
+    assert isinstance(later.message, FetchResponse)
+    assert later.message.responses[0].partitions[0].high_watermark == 1
+    bench.controller.delete_topics([TopicReference(name=TOPIC)])
+    assert not [path for path in open_files() if str(tmp_path) in path and f"/{TOPIC}-0" in path], "all is given back"
+
+
+def open_files() -> Iterator[str]:
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            yield os.readlink(f"/proc/self/fd/{name}")
 
 
 def test_no_more_than_a_little_is_received_while_a_request_waits(talk: Conversation) -> None:

@@ -18,7 +18,13 @@ from ottla.broker.purgatory import Waiting
 from ottla.broker.turns import Steps
 from ottla.dialects.kafka.answers import ROWS_A_STEP, LaterAnswer, RequestContext, Settled
 from ottla.dialects.kafka.errors import error_code
-from ottla.errors import FencedLeaderEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
+from ottla.errors import (
+    FencedLeaderEpoch,
+    InvalidFetchSessionEpoch,
+    InvalidRequest,
+    KafkaError,
+    NotLeaderOrFollower,
+)
 from ottla.model import NO_LEADER_EPOCH, IsolationLevel, TopicId, TopicPartition
 from ottla.protocol.flat.fetch import new_fetch_response, new_fetchable_topic_response, new_partition_data
 from ottla.protocol.messages.fetch import (
@@ -136,18 +142,28 @@ class _Answer:
 
     def response(self, reads: list[PartitionRead]) -> FetchResponse:
         """Rows in the order of the plan, unknown partitions last; neighbours of one topic stand together."""
+        if self._context.is_overtaken:
+            return self._overtaken(reads)
         response = new_fetch_response(session_id=self._context.session_id)
         for (key, entry), read in self._in_order(reads):
             self._add(response, key, entry, read)
         return response
 
     def response_in_steps(self, reads: list[PartitionRead]) -> Steps[FetchResponse]:
+        if self._context.is_overtaken:
+            return self._overtaken(reads)
         response = new_fetch_response(session_id=self._context.session_id)
         for number, ((key, entry), read) in enumerate(self._in_order(reads), 1):
             self._add(response, key, entry, read)
             if number % ROWS_A_STEP == 0:
                 yield
         return response
+
+    def _overtaken(self, reads: list[PartitionRead]) -> FetchResponse:
+        """Nobody waits any more for what was read, and the session does not count it as told."""
+        for read in reads:
+            read.release()
+        return FetchResponse(error_code=InvalidFetchSessionEpoch.code, session_id=self._context.session_id)
 
     def _in_order(self, reads: list[PartitionRead]) -> list[tuple[tuple[PartitionKey, FetchEntry], PartitionRead]]:
         if len(reads) == 1:  # as for most
