@@ -99,7 +99,8 @@ class ReadResult:
     """Whole batches from one partition, in offset order, as spans that together are `size_bytes` long.
 
     `available_bytes` is what would have been read without a limit of bytes, where that is more. `is_behind` tells that
-    there is yet more, which it takes another read to get, as from another file.
+    there is yet more, which it takes another read to get, as from another file. `aborted_transactions` is None where
+    the first batch exceeds the limit, as Kafka does not look for them then.
     """
 
     __slots__ = ("aborted_transactions", "available_bytes", "is_behind", "size_bytes", "spans")
@@ -108,7 +109,7 @@ class ReadResult:
         self,
         spans: Sequence[bytes | memoryview | FileSpan],
         size_bytes: int,
-        aborted_transactions: Sequence[AbortedTransaction] = (),
+        aborted_transactions: Sequence[AbortedTransaction] | None = (),
         available_bytes: int = 0,
         is_behind: bool = False,
     ) -> None:

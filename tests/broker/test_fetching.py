@@ -11,8 +11,14 @@ from ottla.broker.metadata.create_topics import NewTopic
 from ottla.broker.metadata.delete_topics import TopicReference
 from ottla.broker.partition import Partition, PartitionRead
 from ottla.broker.purgatory import Purgatory, Waiting
-from ottla.errors import NotLeaderOrFollower, OffsetOutOfRange, UnknownLeaderEpoch, UnknownTopicOrPartition
-from ottla.model import TopicPartition
+from ottla.errors import (
+    InconsistentTopicId,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    UnknownLeaderEpoch,
+    UnknownTopicOrPartition,
+)
+from ottla.model import IsolationLevel, TopicId, TopicPartition
 from ottla.testing.cluster import RunningBroker
 from tests.broker.harness import TOPIC, append, batch, broker_with_topic, entry
 from tests.turns import finish
@@ -115,6 +121,48 @@ def test_bytes_count_that_are_there_though_the_plan_has_no_room_for_them() -> No
         assert sizes(now(running, wanted)) == [SIZE, 0]
 
     run(test, partitions=2)
+
+
+def test_of_a_batch_that_the_plan_has_no_room_for_no_aborted_transactions_are_told() -> None:
+    async def test(running: RunningBroker) -> None:
+        for number in range(2):
+            append(running, b"one", partition=number)
+        entries = [entry(0, partition=0), entry(0, partition=1, max_bytes=SIZE - 1), entry(1, partition=0)]
+        wanted = FetchPlan(entries, 500, 1, 1 << 20, IsolationLevel.READ_COMMITTED)
+
+        reads = now(running, wanted)
+
+        assert [read.aborted_transactions for read in reads] == [(), None, ()]
+        assert sizes(reads) == [SIZE, 0, 0]
+
+    run(test, partitions=2)
+
+
+def test_partitions_that_are_unknown_end_no_wait_for_others() -> None:
+    async def test(running: RunningBroker) -> None:
+        (read,) = now(running, plan(entry(0, partition=7)))
+        assert isinstance(read.error, UnknownTopicOrPartition)
+
+        answers, _ = later(running, plan(entry(0, partition=7), entry(0)))
+        append(running, b"one")
+        ((unknown, read),) = answers
+        assert isinstance(unknown.error, UnknownTopicOrPartition)
+        assert sizes([read]) == [SIZE]
+
+        answers, _ = later(running, plan(entry(0, partition=7), entry(1)))
+        running.advance(1.0)
+        assert len(answers) == 1
+
+    run(test)
+
+
+def test_a_topic_that_has_another_id_ends_the_wait_for_others() -> None:
+    async def test(running: RunningBroker) -> None:
+        another = FetchEntry(TOPIC, TopicId(bytes(15) + b"\1"), 0, 0, 1 << 20)
+        reads = now(running, plan(another, entry(0)))
+        assert isinstance(reads[0].error, InconsistentTopicId)
+
+    run(test)
 
 
 def test_who_reads_a_segment_that_is_over_waits_for_nothing() -> None:

@@ -3,10 +3,11 @@
 A plan is read in its order. Each partition gets at most its own limit and what is left of the plan's; the first batch
 of the first partition that has one is returned even when it exceeds both, so that a reader always gets on. The answer
 is due at once when the reader does not wait, when enough bytes are there, when any partition is in error or diverges,
-or when there is more behind what was read of one, which waiting would not bring. Bytes count that are there for a
-partition within its own limit, also when none were left for it of the plan's. Otherwise the plan waits until an append
-brings the missing bytes or its time is over, and is then read afresh: nothing is held meanwhile. All of this is as
-Kafka does it.
+or when there is more behind what was read of one, which waiting would not bring. Partitions that are unknown from the
+beginning end no wait for others: whoever asks for one asks time and again, and would never wait. Bytes count that are
+there for a partition within its own limit, also when none were left for it of the plan's. Otherwise the plan waits
+until an append brings the missing bytes or its time is over, and is then read afresh: nothing is held meanwhile. All of
+this is as Kafka does it.
 
 A plan of many partitions (`is_long`) is read in steps, some partitions each.
 """
@@ -21,7 +22,7 @@ from ottla.broker.partition import NO_OFFSETS, Partition, PartitionRead, unknown
 from ottla.broker.purgatory import Purgatory, Waiting
 from ottla.broker.turns import Steps
 from ottla.clock import Clock
-from ottla.errors import KafkaError, NotLeaderOrFollower, UnknownLeaderEpoch
+from ottla.errors import InconsistentTopicId, KafkaError, NotLeaderOrFollower, UnknownLeaderEpoch
 from ottla.model import NO_LEADER_EPOCH, IsolationLevel, TopicPartition
 
 LONG_ENTRIES: Final = 256
@@ -227,15 +228,19 @@ def _no_follower(current_leader_epoch: int) -> KafkaError:
 
 
 def _is_enough(plan: FetchPlan, reads: Sequence[PartitionRead]) -> bool:
-    """Whether the answer is due at once."""
-    if plan.max_wait_ms <= 0 or not reads:
+    """Whether the answer is due at once. A partition that is unknown is told beside the others when they are."""
+    if plan.max_wait_ms <= 0:
         return True
     size_bytes = 0
+    is_any_known = False
     for entry, read in zip(plan.entries, reads, strict=True):
+        if read.is_unknown and not isinstance(read.error, InconsistentTopicId):
+            continue
         if _ends_wait(read):
             return True
+        is_any_known = True
         size_bytes += _could_give(entry, read)
-    return size_bytes >= plan.min_bytes
+    return size_bytes >= plan.min_bytes or not is_any_known
 
 
 def _ends_wait(read: PartitionRead) -> bool:

@@ -614,7 +614,7 @@ class PartitionLog:
         if found is None:
             return None
         if found.is_first_batch_cut or not found.size_bytes:
-            return ReadResult((), 0, (), found.available_bytes)
+            return ReadResult((), 0, None if found.is_first_batch_cut else (), found.available_bytes)
         span = self._span(segment.file, found.position, found.size_bytes)
         aborted = self._aborted_in(segment, offset, found)
         return ReadResult((span,), found.size_bytes, aborted, found.available_bytes)
