@@ -43,6 +43,7 @@ MODULES: Final = (
     "ottla.storage.jafka_logs",
     "ottla.storage.jafka_topic_log",
     "ottla.storage.log",
+    "ottla.storage.making",
     "ottla.storage.manager",
     "ottla.storage.metadata_log",
     "ottla.storage.moves",
