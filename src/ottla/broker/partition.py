@@ -49,8 +49,8 @@ class PartitionRead:
     """What a fetch found in one partition: spans to send, or why there are none.
 
     `available_bytes` and `is_behind` are `engine.ReadResult`'s. `aborted_transactions` is None unless the reader asked
-    for committed records only. Whoever has a `PartitionRead`
-    either sends its spans, which releases them, or calls `release`.
+    for committed records only. Whoever has a `PartitionRead` either sends its spans, which releases them, or calls
+    `release`.
     """
 
     __slots__ = (
