@@ -27,6 +27,7 @@ from typing import NamedTuple, Protocol, TypeAlias, final
 from ottla.config.log_config import LogConfig
 from ottla.errors import KafkaError
 from ottla.model import NO_PRODUCER_ID, AppendOrigin, TopicId, TopicPartition
+from ottla.records.validation import ValidatedBatch
 
 
 class Ticket(Protocol):
@@ -238,7 +239,6 @@ class RecordLog(Protocol):
         self,
         partition: TopicPartition,
         batch: bytearray | memoryview,
-        *,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         log_append_time_ms: int = -1,
@@ -250,13 +250,9 @@ class RecordLog(Protocol):
         """
 
     def begin_appends(
-        self,
-        partition: TopicPartition,
-        batches: Sequence[tuple[bytearray | memoryview, int]],
-        *,
-        leader_epoch: int,
+        self, partition: TopicPartition, batches: Sequence[ValidatedBatch], leader_epoch: int
     ) -> Sequence[Ticket]:
-        """Append as many of these batches, with their append times, as can go together; returns their tickets.
+        """Append as many of these batches, the first ones, as can go together; returns their tickets.
 
         All of them or, when it raises, none. Those that are left are for `begin_append`, as they are not of the plain
         kind. Raises `KafkaStorageError`.

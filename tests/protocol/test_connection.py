@@ -13,6 +13,7 @@ from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import encode
 from ottla.protocol.connection import (
     AHEAD_BYTES,
+    FRONT_BYTES,
     RESTING_BYTES,
     SCRATCH_BYTES,
     ClientConnection,
@@ -59,26 +60,45 @@ def test_frames_of_one_read_come_out_in_order() -> None:
     assert own_bytes(reader) == 0
 
 
-def test_frames_that_are_there_may_be_looked_at_together_and_put_back() -> None:
+def test_frames_that_are_there_may_be_looked_at_before_they_are_taken() -> None:
     reader = FrameReader(ReceiveBuffers())
-    bodies = [body(8 + number, number) for number in range(4)]
+    bodies = [body(8 + 300 * number, number) for number in range(4)]
     data = b"".join(frame(each) for each in bodies) + frame(body(50))[:-1]
     reader.get_buffer()[: len(data)] = data
-    assert not reader.has_frame(), "nothing was received yet"
+    assert reader.front() == b"", "nothing was received yet"
     reader.buffer_updated(len(data))
 
-    views = []
-    while reader.has_frame():
-        view = reader.next_frame()
-        assert view is not None
-        views.append(view)
-    assert [bytes(view) for view in views] == bodies, "views hold as long as there is a frame"
+    behind_bytes = 0
+    for each in bodies:
+        assert reader.front(behind_bytes) == frame(each)[:FRONT_BYTES]
+        assert reader.view(behind_bytes, behind_bytes + len(frame(each))) == frame(each)
+        behind_bytes += len(frame(each))
+    assert reader.front(behind_bytes) == b"", "the last one is not whole"
 
-    for view in views[2:]:
-        reader.put_back(view)
-    assert [bytes(view) for view in (reader.next_frame(), reader.next_frame()) if view is not None] == bodies[2:]
+    reader.skip(len(frame(bodies[0])))
+    assert bytes(reader.next_frame() or b"") == bodies[1]
+    reader.skip(len(frame(bodies[2])))
+    assert bytes(reader.next_frame() or b"") == bodies[3]
     assert reader.next_frame() is None
     assert reader.pending_bytes == 53
+
+
+def test_the_next_frame_is_received_apart_when_the_one_that_was_skipped_was_large() -> None:
+    reader = FrameReader(ReceiveBuffers())
+    large = frame(body(SCRATCH_BYTES))
+    data = memoryview(large)
+    while data:
+        buffer = reader.get_buffer()
+        received_bytes = min(len(buffer), len(data))
+        buffer[:received_bytes] = data[:received_bytes]
+        data = data[received_bytes:]
+        reader.buffer_updated(received_bytes)
+        if data:
+            assert reader.next_frame() is None
+    assert reader.front() == large[:FRONT_BYTES]
+    reader.skip(len(large))
+    assert reader.next_frame() is None
+    assert len(reader.get_buffer()) >= len(large)
 
 
 @pytest.mark.parametrize("size_bytes", [-(2**31), -1, 0, 7, 101, 2**31 - 1])
@@ -87,7 +107,7 @@ def test_a_size_that_no_frame_has_is_no_frame_that_is_there(size_bytes: int) -> 
     data = struct.pack(">i", size_bytes) + bytes(200)
     reader.get_buffer()[: len(data)] = data
     reader.buffer_updated(len(data))
-    assert not reader.has_frame()
+    assert reader.front() == b""
 
 
 @settings(max_examples=50, deadline=None)

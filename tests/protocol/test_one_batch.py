@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from librt.strings import BytesWriter
 
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import DecodeError, decode
+from ottla.protocol.connection import FrameReader, ReceiveBuffers
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_request_frame, encode_response_frame
 from ottla.protocol.messages.produce import (
     PartitionProduceData,
@@ -36,9 +38,33 @@ def usual(*, records: bytes | None = None, topic: str = "orders", partition: int
     return ProduceRequest(acks=acks, timeout_ms=5, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
 
 
-def frame_of(request: ProduceRequest, version: int, client_id: str = "client") -> memoryview:
+def frame_of(request: ProduceRequest, version: int, client_id: str = "client") -> bytes:
+    """The frame without its size."""
     parts = encode_request_frame(RequestHeader(ApiKey.PRODUCE, version, 77, client_id), request)
-    return memoryview(b"".join(bytes(part) for part in parts if isinstance(part, bytes | memoryview)))[4:]
+    return b"".join(bytes(part) for part in parts if isinstance(part, bytes | memoryview))[4:]
+
+
+def reader_of(*frames: bytes) -> FrameReader:
+    """A reader that has received these frames, and part of the next one."""
+    reader = FrameReader(ReceiveBuffers())
+    data = memoryview(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames) + bytes(3))
+    while data:
+        buffer = reader.get_buffer()
+        received_bytes = min(len(buffer), len(data))
+        buffer[:received_bytes] = data[:received_bytes]
+        data = data[received_bytes:]
+        reader.buffer_updated(received_bytes)
+        if not reader.front():
+            assert reader.next_frame() is None, "a large frame grows"
+    return reader
+
+
+def read(frame: bytes) -> OneBatch | None:
+    return read_one_batch(reader_of(frame))
+
+
+def records_of(asked: OneBatch, *frames: bytes) -> bytes:
+    return bytes(reader_of(*frames).view(asked.records_at, asked.records_end))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -47,16 +73,17 @@ def test_a_usual_request_is_read_as_the_codec_reads_it(version: int, size: int) 
     records = batch(value=b"x" * size)
     frame = frame_of(usual(records=records, topic="naïve-тема"), version)
 
-    asked = read_one_batch(frame)
+    asked = read(frame)
 
     assert asked is not None
+    assert asked.frame_bytes == 4 + len(frame)
     assert (asked.api_version, asked.acks, asked.topic, asked.partition) == (version, -1, "naïve-тема", 3)
-    assert bytes(frame[asked.records_at : asked.records_end]) == records
+    assert records_of(asked, frame) == records
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_answer_is_the_codecs_byte_for_byte(version: int) -> None:
-    asked = read_one_batch(frame_of(usual(), version))
+    asked = read(frame_of(usual(), version))
     row = PartitionProduceResponse(
         index=3, base_offset=1 << 40, log_append_time_ms=1_750_000_000_000, log_start_offset=9
     )
@@ -64,9 +91,9 @@ def test_the_answer_is_the_codecs_byte_for_byte(version: int) -> None:
     parts = encode_response_frame(ApiKey.PRODUCE, version, 77, ProduceResponse(responses=[topic]))
 
     assert asked is not None
-    assert asked.answer(1 << 40, 1_750_000_000_000, 9) == b"".join(
-        bytes(part) for part in parts if isinstance(part, bytes)
-    )
+    out = BytesWriter()
+    asked.write_answer(out, 1 << 40, 1_750_000_000_000, 9)
+    assert out.getvalue() == b"".join(bytes(part) for part in parts if isinstance(part, bytes))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -91,33 +118,33 @@ def test_the_answer_is_the_codecs_byte_for_byte(version: int) -> None:
     ids=repr,
 )
 def test_what_is_not_usual_goes_the_general_way(version: int, request_: ProduceRequest) -> None:
-    assert read_one_batch(frame_of(request_, version)) is None
+    assert read(frame_of(request_, version)) is None
 
 
 @pytest.mark.parametrize("version", [MIN_VERSION, MAX_VERSION])
 def test_a_frame_that_ends_anywhere_or_goes_on_is_not_usual(version: int) -> None:
-    frame = bytes(frame_of(usual(), version))
+    frame = frame_of(usual(), version)
 
-    assert all(read_one_batch(memoryview(frame[:end])) is None for end in range(len(frame)))
-    assert read_one_batch(memoryview(frame + b"\0")) is None
+    assert all(read(frame[:end]) is None for end in range(8, len(frame)))
+    assert read(frame + b"\0") is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_whatever_byte_is_changed_both_ways_read_the_same(version: int) -> None:
     """No damage makes the short way see another request than the codec, or fail."""
-    frame = bytes(frame_of(usual(), version))
+    frame = frame_of(usual(), version)
     for at in range(len(frame) - len(batch()) + 23):
         for value in (0, 1, 2, 0x7F, 0x80, 0xFF):
-            damaged = memoryview(frame[:at] + bytes([value]) + frame[at + 1 :])
-            asked = read_one_batch(damaged)
-            if asked is None:
+            damaged = frame[:at] + bytes([value]) + frame[at + 1 :]
+            asked = read(damaged)
+            if asked is None or asked.topic is None:
                 continue
-            header, body_at = decode_request_header(damaged)
-            request = decode(ProduceRequest, header.api_version, damaged, body_at)
+            header, body_at = decode_request_header(memoryview(damaged))
+            request = decode(ProduceRequest, header.api_version, memoryview(damaged), body_at)
             data = request.topic_data[0].partition_data[0]
             assert (header.api_version, request.acks) == (asked.api_version, asked.acks)
             assert (request.topic_data[0].name, data.index) == (asked.topic, asked.partition)
-            assert data.records == damaged[asked.records_at : asked.records_end]
+            assert data.records == records_of(asked, damaged)
 
 
 def test_kafkas_own_requests_are_read_alike_or_left() -> None:
@@ -126,7 +153,7 @@ def test_kafkas_own_requests_are_read_alike_or_left() -> None:
         parts = encode_request_frame(header, ProduceRequest())
         prefix = b"".join(bytes(part) for part in parts if isinstance(part, bytes))[4:]
         _, body_at = decode_request_header(memoryview(prefix))
-        asked = read_one_batch(memoryview(prefix[:body_at] + bytes.fromhex(case["hex"])))
+        asked = read(prefix[:body_at] + bytes.fromhex(case["hex"]))
         assert asked is None or len(case["json"]["topicData"]) == 1, case["case"]
 
 
@@ -135,17 +162,19 @@ def test_other_apis_are_not_looked_at() -> None:
         frame = bytearray(frame_of(usual(), 7))
         frame[:2] = int(api.key).to_bytes(2, "big")
         try:
-            asked = read_one_batch(memoryview(frame))
+            asked = read(bytes(frame))
         except DecodeError:  # it must not even try
             pytest.fail(api.name)
         assert (asked is not None) == (api.key == ApiKey.PRODUCE)
 
 
-def plain(*, producer_id: int = -1, acks: int = 1, topic: str = "orders", partition: int = 3) -> OneBatch:
+def plain(
+    *, producer_id: int = -1, acks: int = 1, topic: str = "orders", partition: int = 3, version: int = 9
+) -> OneBatch:
     builder = BatchBuilder(producer_id=producer_id, producer_epoch=min(producer_id, 0), base_sequence=producer_id)
     builder.append(1_750_000_000_000, b"k", b"v")
     request = usual(records=bytes(builder.build()), acks=acks, topic=topic, partition=partition)
-    asked = read_one_batch(frame_of(request, 9))
+    asked = read(frame_of(request, version))
     assert asked is not None
     return asked
 
@@ -156,3 +185,18 @@ def test_requests_are_alike_for_one_partition_under_one_promise() -> None:
     assert not plain(acks=-1).is_like(plain())
     assert not plain(topic="order").is_like(plain())
     assert not plain(partition=4).is_like(plain())
+    assert not plain(version=10).is_like(plain()), "they are answered in one form"
+
+
+def test_a_request_is_read_behind_others_without_taking_them() -> None:
+    frames = [frame_of(usual(records=batch(value=b"%d" % number), topic="orders"), 9) for number in range(3)]
+    reader = reader_of(*frames)
+    behind_bytes = 0
+    for number in range(3):
+        asked = read_one_batch(reader, behind_bytes)
+        assert asked is not None
+        assert bytes(reader.view(asked.records_at, asked.records_end)) == batch(value=b"%d" % number)
+        behind_bytes += asked.frame_bytes
+    assert read_one_batch(reader, behind_bytes) is None, "it is not all there"
+    reader.skip(4 + len(frames[0]))
+    assert bytes(reader.next_frame() or b"") == frames[1]

@@ -13,8 +13,9 @@ from ottla.config.log_config import LogConfig
 from ottla.engine import LogOffsets, ReadLimit
 from ottla.errors import KafkaStorageError, OffsetOutOfRange, OutOfOrderSequenceNumber, RecordListTooLarge
 from ottla.model import AppendOrigin
-from ottla.records.batch import RecordBatch
+from ottla.records.batch import HEADER_BYTES, RecordBatch
 from ottla.records.control import ControlType, EndTransactionMarker, end_transaction_batch
+from ottla.records.validation import ValidatedBatch
 from ottla.storage.files import LocalFile, LocalFileSystem
 from ottla.storage.log import SPAN_FROM_BYTES, PartitionLog
 from ottla.storage.producer_state import encode_snapshot
@@ -427,9 +428,22 @@ def test_leftovers_of_unfinished_work_are_removed(tmp_path: Path) -> None:
 # ---- several batches with one write
 
 
+def validated(batch: bytearray, *, log_append_time_ms: int = -1) -> ValidatedBatch:
+    """The batch as it is, without a look at its records."""
+    header = RecordBatch(batch)
+    return ValidatedBatch(
+        memoryview(batch),
+        bytes(batch[:HEADER_BYTES]),
+        max_timestamp_ms=header.max_timestamp,
+        max_timestamp_offset_delta=0,
+        log_append_time_ms=log_append_time_ms,
+        is_rebuilt=False,
+    )
+
+
 def together(log: PartitionLog, *batches: bytearray, leader_epoch: int = 0) -> list[tuple[int, int]]:
     """Append them together; returns base and last offsets of those that were."""
-    tickets = log.append_together([(memoryview(batch), -1) for batch in batches], leader_epoch)
+    tickets = log.append_together([validated(batch) for batch in batches], leader_epoch)
     return [(ticket.base_offset, ticket.last_offset) for ticket in tickets]
 
 
@@ -508,7 +522,7 @@ def test_batches_that_are_appended_together_share_a_flush(tmp_path: Path) -> Non
     log.append(make_batch(), leader_epoch=0)
     offload.run_all()
 
-    tickets = log.append_together([(make_batch(), -1), (make_batch(), 5)], 0)
+    tickets = log.append_together([validated(make_batch()), validated(make_batch(), log_append_time_ms=5)], 0)
     assert [(ticket.is_durable, ticket.log_append_time_ms) for ticket in tickets] == [(False, -1), (False, 5)]
     assert log.high_watermark == 1
     offload.run_all()

@@ -35,7 +35,7 @@ from ottla.model import (
     TopicId,
     TopicPartition,
 )
-from ottla.records.validation import ProduceRules, validate_produced
+from ottla.records.validation import ProduceRules, ValidatedBatch, validate_produced
 
 NO_OFFSETS = LogOffsets(NO_OFFSET, NO_OFFSET, NO_OFFSET, NO_OFFSET)
 NO_LEADER = -1
@@ -145,9 +145,9 @@ class Partition:
         return self._log.begin_append(
             self.topic_partition,
             batch.buffer,
-            leader_epoch=self.leader_epoch,
-            origin=origin,
-            log_append_time_ms=batch.log_append_time_ms,
+            self.leader_epoch,
+            origin,
+            int(batch.log_append_time_ms),
         )
 
     def append_together(
@@ -158,14 +158,13 @@ class Partition:
         None of the others was, and none is when it raises: `append` tells what is wrong, or does what is left. It
         looks at them anew, so this is not for topics that set the time of appending, which changes a batch for good.
         """
-        valid: list[tuple[bytearray | memoryview, int]] = []
+        valid: list[ValidatedBatch] = []
         for records in several:
             try:
-                batch = validate_produced(records, self.rules, now_ms, is_zstd_allowed=is_zstd_allowed)
+                valid.append(validate_produced(records, self.rules, now_ms, is_zstd_allowed=is_zstd_allowed))
             except KafkaError:
                 break
-            valid.append((batch.buffer, batch.log_append_time_ms))
-        return self._log.begin_appends(self.topic_partition, valid, leader_epoch=self.leader_epoch)
+        return self._log.begin_appends(self.topic_partition, valid, self.leader_epoch)
 
     def offsets(self) -> LogOffsets:
         return self._log.offsets(self.topic_partition)

@@ -27,12 +27,17 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from struct import Struct
 from typing import Final, NamedTuple, cast
 
+from librt.strings import read_i32_be
+from mypy_extensions import i64
+
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import Message, decode
 from ottla.protocol.headers import RequestHeader, decode_response_header, encode_request_frame
 
 SCRATCH_BYTES: Final = 256 * 1024
 """How much is read at once: several large batches cost one call and one write of answers, and fit the CPU's cache."""
+FRONT_BYTES: Final = 512
+"""How much of a frame is shown before it is taken: request header, names, and the front of a batch."""
 FIRST_BYTES: Final = 512
 """Memory for a frame of which not even the size is complete."""
 MORE_BYTES: Final = 64 * 1024
@@ -161,17 +166,30 @@ class FrameReader:
             self._rest()
         return None
 
-    def has_frame(self) -> bool:
-        """True when `next_frame` would return one; views that it returned before hold then, too."""
-        left = self._end - self._at
-        if left < 4:
-            return False
-        size: int = _SIZE.unpack_from(self._source, self._at)[0]
-        return self.minimum_bytes <= size <= self.limit_bytes and left >= size + 4
+    def front(self, behind_bytes: int = 0) -> bytes:
+        """Return the beginning of the next whole frame, with its size; or of the one so many bytes behind that.
 
-    def put_back(self, frame: memoryview) -> None:
-        """Have `next_frame` return again what it returned last."""
-        self._at -= len(frame) + 4
+        It is a copy of at most `FRONT_BYTES`. Empty when there is no such frame, or `next_frame` would not take it.
+        """
+        at = self._at + behind_bytes
+        left = self._end - at
+        if left < 4:
+            return b""
+        front = bytes(self._source[at : at + min(left, FRONT_BYTES)])
+        size = i64(read_i32_be(front, 0))
+        if size + 4 > left or not self.minimum_bytes <= size <= self.limit_bytes:
+            return b""
+        return front if len(front) <= size + 4 else front[: size + 4]
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Return received bytes, counted from where the next frame's size begins. It holds until that is taken."""
+        at = self._at
+        return self._source[at + start : at + end]
+
+    def skip(self, frame_bytes: int) -> None:
+        """Take the next frame, of which `front` told the size: so many bytes with it."""
+        self._at += frame_bytes
+        self._expected = frame_bytes if frame_bytes > SCRATCH_BYTES else 0
 
     def detach(self, frame: memoryview) -> memoryview:
         """Return the bytes of what `next_frame` returned last in memory that stays: views of `frame` may hold no more.

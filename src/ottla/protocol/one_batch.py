@@ -14,6 +14,8 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
+from ottla.protocol.connection import FrameReader
+
 PRODUCE: Final = 0
 MIN_VERSION: Final = 3
 MAX_VERSION: Final = 12
@@ -21,9 +23,12 @@ FLEXIBLE_FROM: Final = 9
 LOG_START_FROM: Final = 5
 RECORD_ERRORS_FROM: Final = 8
 
-LOOKED_AT_BYTES: Final = 512
-"""Header, names and the front of the batch stand within, or the request goes the general way."""
-LEAST_BYTES: Final = 96
+LEAST_BYTES: Final = 100
+"""No such request is shorter, with its size."""
+API_KEY_AT: Final = 4
+API_VERSION_AT: Final = 6
+CORRELATION_ID_AT: Final = 8
+CLIENT_ID_AT: Final = 12
 ATTRIBUTES_END: Final = 23
 RARE_BITS: Final = 0x17
 """Of a batch's attributes: the codec, and whether it is part of a transaction."""
@@ -39,21 +44,27 @@ COMPACT_ONE: Final = 2
 FLEXIBLE_TAIL: Final = b"\1\0\0\0\0\0\0\0\0"
 """No record errors, no error message, no tags; no tags of the topic; no throttle time; no tags of the answer."""
 FLEXIBLE_BYTES: Final = 46
+NO_TAGS: Final = b"\0\0\0"
+"""What ends a flexible request: no tags of the partition, the topic and the request."""
 
 
 @final
 class OneBatch:
-    """Such a request: what it says, and where in its frame the batch stands."""
+    """Such a request: what it says, and where the batch stands among what the reader has received (`FrameReader.view`).
+
+    `frame_bytes` is its size with the size field.
+    """
 
     __slots__ = (
         "_correlation_id",
         "_name_field",
+        "_text_at",
         "acks",
         "api_version",
+        "frame_bytes",
         "partition",
         "records_at",
         "records_end",
-        "topic",
     )
 
     def __init__(
@@ -62,29 +73,43 @@ class OneBatch:
         correlation_id: i64,
         acks: i64,
         name_field: bytes,
-        topic: str,
+        text_at: i64,
         partition: i64,
+        frame_bytes: i64,
         records_at: i64,
         records_end: i64,
     ) -> None:
         self.api_version = api_version
         self.acks = acks
-        self.topic = topic
         self.partition = partition
+        self.frame_bytes = frame_bytes
         self.records_at = records_at
         self.records_end = records_end
         self._correlation_id = correlation_id
         self._name_field = name_field
+        self._text_at = text_at
+
+    @property
+    def topic(self) -> str | None:
+        """The topic's name; None for bytes that are no text."""
+        try:
+            return self._name_field[self._text_at :].decode("utf-8")
+        except UnicodeDecodeError:
+            return None
 
     def is_like(self, other: OneBatch) -> bool:
         """True when both are for the same partition under the same promise."""
-        return self.partition == other.partition and self.acks == other.acks and self.topic == other.topic
+        return (
+            self.partition == other.partition
+            and self.acks == other.acks
+            and self.api_version == other.api_version
+            and self._name_field == other._name_field
+        )
 
-    def answer(self, base_offset: i64, log_append_time_ms: i64, log_start_offset: i64) -> bytes:
-        """Return the whole frame that says that the batch was appended."""
+    def write_answer(self, out: BytesWriter, base_offset: i64, log_append_time_ms: i64, log_start_offset: i64) -> None:
+        """Append the whole frame that says that the batch was appended."""
         version = self.api_version
         is_flexible = version >= FLEXIBLE_FROM
-        out = BytesWriter()
         write_i32_be(out, i32(self._answer_bytes()))
         write_i32_be(out, i32(self._correlation_id))
         if is_flexible:
@@ -106,7 +131,6 @@ class OneBatch:
             out.write(FLEXIBLE_TAIL)
         else:
             out.write(RECORD_ERRORS_TAIL if version >= RECORD_ERRORS_FROM else THROTTLE_TAIL)
-        return out.getvalue()
 
     def _answer_bytes(self) -> i64:
         """The size that stands before the answer."""
@@ -118,50 +142,56 @@ class OneBatch:
         return name_bytes + PLAIN_BYTES + len(THROTTLE_TAIL) + (8 if self.api_version >= LOG_START_FROM else 0)
 
 
-def read_one_batch(frame: memoryview) -> OneBatch | None:
-    """Return what a frame (without its size) asks when it is of the usual form, else None."""
-    head = bytes(frame[:LOOKED_AT_BYTES])
-    if len(head) < LEAST_BYTES or read_i16_be(head, 0) != PRODUCE:
+def read_one_batch(reader: FrameReader, behind_bytes: i64 = 0) -> OneBatch | None:
+    """Return what the reader's next frame, or the one so many bytes behind, asks when it is of the usual form.
+
+    Else None, also when there is no whole frame.
+    """
+    front = reader.front(behind_bytes)
+    if len(front) < LEAST_BYTES or read_i16_be(front, API_KEY_AT) != PRODUCE:
         return None
-    version = i64(read_i16_be(head, 2))
+    version = i64(read_i16_be(front, API_VERSION_AT))
     if not MIN_VERSION <= version <= MAX_VERSION:
         return None
-    body_at: i64 = 10 + max(i64(read_i16_be(head, 8)), 0)
-    if body_at > len(head) - LEAST_BYTES // 2:
+    body_at: i64 = CLIENT_ID_AT + 2 + max(i64(read_i16_be(front, CLIENT_ID_AT)), 0)
+    if body_at > len(front) - LEAST_BYTES // 2:
         return None
-    if version >= FLEXIBLE_FROM:
-        return _read_flexible(frame, head, version, body_at)
-    return _read_plain(frame, head, version, body_at)
+    if version < FLEXIBLE_FROM:
+        return _read_plain(front, version, body_at, behind_bytes)
+    asked = _read_flexible(front, version, body_at, behind_bytes)
+    if asked is None or bytes(reader.view(asked.records_end, asked.records_end + len(NO_TAGS))) != NO_TAGS:
+        return None
+    return asked
 
 
-def _read_plain(frame: memoryview, head: bytes, version: i64, body_at: i64) -> OneBatch | None:
-    if read_i16_be(head, body_at) != -1 or read_i32_be(head, body_at + 8) != 1:
+def _read_plain(front: bytes, version: i64, body_at: i64, behind_bytes: i64) -> OneBatch | None:
+    if read_i16_be(front, body_at) != -1 or read_i32_be(front, body_at + 8) != 1:
         return None
     name_at = body_at + 12
-    name_size = i64(read_i16_be(head, name_at))
+    name_size = i64(read_i16_be(front, name_at))
     name_end = name_at + 2 + name_size
     records_at = name_end + 12
-    if name_size < 1 or records_at + ATTRIBUTES_END > len(head) or read_i32_be(head, name_end) != 1:
+    if name_size < 1 or records_at + ATTRIBUTES_END > len(front) or read_i32_be(front, name_end) != 1:
         return None
-    records_end = records_at + i64(read_i32_be(head, name_end + 8))
-    if records_end != len(frame):
+    records_end = records_at + i64(read_i32_be(front, name_end + 8))
+    if records_end != _frame_bytes(front):
         return None
-    acks = i64(read_i16_be(head, body_at + 2))
-    return _usual(head, version, acks, name_at, name_at + 2, name_end, name_end + 4, records_at, records_end)
+    acks = i64(read_i16_be(front, body_at + 2))
+    return _usual(front, version, acks, front[name_at:name_end], 2, name_end + 4, records_at, records_end, behind_bytes)
 
 
-def _read_flexible(frame: memoryview, head: bytes, version: i64, body_at: i64) -> OneBatch | None:
-    if head[body_at] != 0 or head[body_at + 1] != 0 or head[body_at + 8] != 2:  # no tags, no id, one topic
+def _read_flexible(front: bytes, version: i64, body_at: i64, behind_bytes: i64) -> OneBatch | None:
+    if front[body_at] != 0 or front[body_at + 1] != 0 or front[body_at + 8] != 2:  # no tags, no id, one topic
         return None
     name_at = body_at + 9
-    name_end: i64 = name_at + head[name_at]
-    if not 2 <= head[name_at] <= 0x7F or name_end + 10 + ATTRIBUTES_END > len(head) or head[name_end] != 2:
+    name_end: i64 = name_at + front[name_at]
+    if not 2 <= front[name_at] <= 0x7F or name_end + 10 + ATTRIBUTES_END > len(front) or front[name_end] != 2:
         return None
     size: i64 = 0
     shift: i64 = 0
     records_at = name_end + 5
     while True:
-        byte = i64(head[records_at])
+        byte = i64(front[records_at])
         records_at += 1
         size |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -170,35 +200,41 @@ def _read_flexible(frame: memoryview, head: bytes, version: i64, body_at: i64) -
         if shift > 28:
             return None
     records_end = records_at + size - 1
-    if size < ATTRIBUTES_END or records_end + 3 != len(frame) or bytes(frame[records_end:]) != b"\0\0\0":
+    if size < ATTRIBUTES_END or records_end + len(NO_TAGS) != _frame_bytes(front):
         return None
-    acks = i64(read_i16_be(head, body_at + 2))
-    return _usual(head, version, acks, name_at, name_at + 1, name_end, name_end + 1, records_at, records_end)
+    acks = i64(read_i16_be(front, body_at + 2))
+    return _usual(front, version, acks, front[name_at:name_end], 1, name_end + 1, records_at, records_end, behind_bytes)
+
+
+def _frame_bytes(front: bytes) -> i64:
+    """The size of a frame, with the size field."""
+    return i64(read_i32_be(front, 0)) + 4
 
 
 def _usual(
-    head: bytes,
+    front: bytes,
     version: i64,
     acks: i64,
-    name_at: i64,
+    name_field: bytes,
     text_at: i64,
-    name_end: i64,
     partition_at: i64,
     records_at: i64,
     records_end: i64,
+    behind_bytes: i64,
 ) -> OneBatch | None:
     """Make the request, unless its acks or its batch are not usual."""
     if acks not in (-1, 1) or records_end - records_at < ATTRIBUTES_END:
         return None
-    if head[records_at + ATTRIBUTES_END - 1] & RARE_BITS:
+    if front[records_at + ATTRIBUTES_END - 1] & RARE_BITS:
         return None
     return OneBatch(
         version,
-        i64(read_i32_be(head, 4)),
+        i64(read_i32_be(front, CORRELATION_ID_AT)),
         acks,
-        head[name_at:name_end],
-        head[text_at:name_end].decode("utf-8", "replace"),
-        i64(read_i32_be(head, partition_at)),
-        records_at,
-        records_end,
+        name_field,
+        text_at,
+        i64(read_i32_be(front, partition_at)),
+        _frame_bytes(front),
+        behind_bytes + records_at,
+        behind_bytes + records_end,
     )

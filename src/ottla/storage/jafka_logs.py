@@ -36,6 +36,7 @@ from ottla.model import (
     TopicId,
     TopicPartition,
 )
+from ottla.records.validation import ValidatedBatch
 from ottla.storage.directory import LogDirectory
 from ottla.storage.host import LogHost
 from ottla.storage.jafka_copy import JafkaCopy
@@ -218,7 +219,6 @@ class JafkaLogs:
         self,
         partition: TopicPartition,
         batch: bytearray | memoryview,
-        *,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         log_append_time_ms: int = NO_TIMESTAMP_MS,
@@ -227,11 +227,7 @@ class JafkaLogs:
         return self.of_topic(partition).append_batch(batch)
 
     def begin_appends(
-        self,
-        partition: TopicPartition,
-        batches: Sequence[tuple[bytearray | memoryview, int]],
-        *,
-        leader_epoch: int,
+        self, partition: TopicPartition, batches: Sequence[ValidatedBatch], leader_epoch: int
     ) -> Sequence[LogTicket]:
         """Each is converted for itself."""
         return ()

@@ -35,6 +35,7 @@ from ottla.model import (
 )
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.crc32c import crc32c
+from ottla.records.validation import ValidatedBatch
 from ottla.storage.directory_names import DirectoryNames
 from ottla.storage.failed_flush import mark_failed_flush
 from ottla.storage.flush_work import FlushWork
@@ -237,9 +238,7 @@ class PartitionLog:
             self._learn(produced)
         return self._settle_append(base_offset, last_offset, log_append_time_ms)
 
-    def append_together(
-        self, batches: Sequence[tuple[bytearray | memoryview, int]], leader_epoch: int
-    ) -> Sequence[LogTicket]:
+    def append_together(self, batches: Sequence[ValidatedBatch], leader_epoch: int) -> Sequence[LogTicket]:
         """Append the first of some batches with one write, see `engine.RecordLog.begin_appends`.
 
         Those go together that change nothing but the end of the log and what is known of one producer. What else there
@@ -251,39 +250,44 @@ class PartitionLog:
         active = self.active
         if not facts or leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):
             return ()
-        written: list[bytearray | memoryview] = []
+        written: list[memoryview | bytearray] = []
         for at in range(len(facts)):
-            batch = batches[at][0]
-            _STAMP.pack_into(batch, 0, facts[at].base_offset, len(batch) - _LENGTH_END, leader_epoch)
-            written.append(batch)
+            buffer = batches[at].buffer
+            _STAMP.pack_into(buffer, 0, facts[at].base_offset, len(buffer) - _LENGTH_END, leader_epoch)
+            written.append(buffer)
         try:
             active.append_all(written, facts)
         except OSError as error:
-            for batch in written:
-                _STAMP.pack_into(batch, 0, 0, len(batch) - _LENGTH_END, leader_epoch)
+            for part in written:
+                _STAMP.pack_into(part, 0, 0, len(part) - _LENGTH_END, leader_epoch)
             raise self._undo_append(error) from error
         return self._settle_together(facts, batches)
 
-    def _facts_together(self, batches: Sequence[tuple[bytearray | memoryview, int]]) -> list[BatchFacts]:
+    def _facts_together(self, batches: Sequence[ValidatedBatch]) -> list[BatchFacts]:
         """Return what there is to know of the first batches, as far as they may go together."""
         facts: list[BatchFacts] = []
         end_offset, end_bytes = self.log_end_offset, self.active.size_bytes
         if not end_bytes:
             return facts
-        for batch, _ in batches:
-            _, attributes, offset_delta, max_timestamp_ms, producer_id, producer_epoch, base_sequence = (
-                _APPEND_FACTS.unpack_from(batch)
-            )
-            last_offset: int = end_offset + offset_delta
+        for batch in batches:
+            max_timestamp_ms = int(batch.max_timestamp_ms)
+            last_offset = end_offset + int(batch.last_offset_delta)
             fact = BatchFacts(
-                producer_id, producer_epoch, base_sequence, end_offset, last_offset, max_timestamp_ms, False
+                int(batch.producer_id),
+                int(batch.producer_epoch),
+                int(batch.base_sequence),
+                end_offset,
+                last_offset,
+                max_timestamp_ms,
+                False,
             )
-            end_bytes += len(batch)
+            end_bytes += len(batch.buffer)
             if (
                 end_bytes > self._segment_bytes
                 or max_timestamp_ms > self._roll_after_ms
                 or last_offset > self._max_offset
-                or attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
+                or batch.is_transactional
+                or batch.is_control
                 or not (follows(fact, facts[-1]) if facts else self._is_news(fact))
             ):
                 break
@@ -300,9 +304,7 @@ class PartitionLog:
         except KafkaError:  # which `append` will tell
             return False
 
-    def _settle_together(
-        self, facts: list[BatchFacts], batches: Sequence[tuple[bytearray | memoryview, int]]
-    ) -> Sequence[LogTicket]:
+    def _settle_together(self, facts: list[BatchFacts], batches: Sequence[ValidatedBatch]) -> Sequence[LogTicket]:
         host = self._host
         is_durable = not host.syncs_appends
         tickets: list[LogTicket] = []
@@ -315,7 +317,7 @@ class PartitionLog:
                     host.offload,
                     fact.base_offset,
                     fact.last_offset,
-                    batches[at][1],
+                    int(batches[at].log_append_time_ms),
                     self.log_start_offset,
                     is_durable,
                 )

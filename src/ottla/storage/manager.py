@@ -42,6 +42,7 @@ from ottla.model import (
     TopicId,
     TopicPartition,
 )
+from ottla.records.validation import ValidatedBatch
 from ottla.storage.background import Background
 from ottla.storage.checkpointing import Checkpoint, Checkpointer
 from ottla.storage.checkpoints import (
@@ -523,7 +524,6 @@ class LogManager:
         self,
         partition: TopicPartition,
         batch: bytearray | memoryview,
-        *,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         log_append_time_ms: int = NO_TIMESTAMP_MS,
@@ -535,11 +535,7 @@ class LogManager:
         return log.append(batch, leader_epoch, origin, log_append_time_ms, transaction_version)
 
     def begin_appends(
-        self,
-        partition: TopicPartition,
-        batches: Sequence[tuple[bytearray | memoryview, int]],
-        *,
-        leader_epoch: int,
+        self, partition: TopicPartition, batches: Sequence[ValidatedBatch], leader_epoch: int
     ) -> Sequence[LogTicket]:
         log = self._logs.get(partition)
         return () if log is None else log.append_together(batches, leader_epoch)

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple, cast
 from ottla.broker.turns import Steps
 from ottla.dialects.kafka.answers import LaterAnswer, RequestContext, Settled
 from ottla.dialects.kafka.errors import CloseConnection
-from ottla.dialects.kafka.handlers.produce import answer_usual
+from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS, answer_usual
 from ottla.dialects.kafka.router import Route, Router
 from ottla.dialects.session import Carrier, Part
 from ottla.protocol.apis import ApiKey
@@ -36,7 +36,6 @@ from ottla.protocol.headers import (
     encode_response_frame,
     encode_response_frame_in_steps,
 )
-from ottla.protocol.one_batch import PRODUCE
 
 HELD_BYTES: Final = 64 * 1024
 IN_PROGRESS_AT_MOST: Final = 1000
@@ -161,25 +160,22 @@ class KafkaSession:
             self._is_advancing = False
 
     def _handle_frames(self) -> None:
-        reader = self._reader
         looked_after = 0
         while not self._must_wait():
-            frame = self._parked
-            if frame is None:
-                frame = reader.next_frame()
-                if frame is None:
-                    self._flush()
-                    self._carrier.resume_reading()
-                    return
-            self._parked = None
-            looked_after += self._handle(frame)
-            if len(self._out) >= FLUSH_PARTS:
+            done = self._handle_next()
+            if not done:
                 self._flush()
+                self._carrier.resume_reading()
+                return
+            if done >= RUN_REQUESTS or len(self._out) >= FLUSH_PARTS:
+                self._flush()
+            looked_after += done
             if looked_after >= LOOK_AFTER:
-                looked_after -= GENERAL_COST
+                looked_after = LOOK_AFTER - GENERAL_COST
                 if self._turns.is_over():
                     self._is_waiting = True
                     self._turns.wait(self._take_turn)
+        reader = self._reader
         self._flush()
         reader.hold()
         if self._is_over:
@@ -191,13 +187,18 @@ class KafkaSession:
         self._is_waiting = False
         self._advance()
 
-    def _handle(self, frame: memoryview) -> int:
-        """Do what a frame asks, or begin to; returns what that counts for."""
-        if not self._slots and len(frame) > 1 and frame[1] == PRODUCE:
-            left = answer_usual(frame, self._reader, self._context, self._out)
-            if left is None:
-                return 1
-            frame = left
+    def _handle_next(self) -> int:
+        """Do what the next frames ask, or begin to; returns what that counts for, 0 when none is there."""
+        frame, self._parked = self._parked, None
+        if frame is None:
+            answered = 0
+            if not self._slots:
+                answered, is_next_general = answer_usual(self._reader, self._context, self._out)
+                if not is_next_general:
+                    return answered
+            frame = self._reader.next_frame()
+            if frame is None:
+                return answered
         self._handle_any(frame)
         return GENERAL_COST
 

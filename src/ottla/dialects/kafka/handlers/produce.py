@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, cast
 
+from librt.strings import BytesWriter
+
 from ottla.broker.broker import Topic
 from ottla.broker.partition import Partition
 from ottla.broker.turns import Steps
@@ -211,84 +213,71 @@ def _some_at_once(
             yield topic, topic.partition_data[start : start + LOOKED_AT_ONCE]
 
 
-def answer_usual(frame: memoryview, reader: FrameReader, context: RequestContext, out: list[Part]) -> memoryview | None:
-    """Append what a Produce request of the usual form brings, and what those behind it bring for the same partition.
+def answer_usual(reader: FrameReader, context: RequestContext, out: list[Part]) -> tuple[int, bool]:
+    """Append what Produce requests of the usual form bring that come next and are for one partition.
 
-    Their answers' frames go to `out`. Returns a frame that is for the general way, which also says what is wrong with
-    a batch that was not taken; what is behind it is still to be read.
+    Their answers' frames go to `out`. Returns how many they were, and whether the frame behind them, if there is one,
+    is for the general way, which also says what is wrong with a batch that was not taken.
     """
-    asked = read_one_batch(frame)
+    asked = read_one_batch(reader)
     if asked is None or (asked.acks != ACKS_LEADER and not context.broker.acknowledges_at_once):
-        return frame
-    topic = context.broker.find_topic(asked.topic)
+        return 0, True
+    name = asked.topic
+    topic = None if name is None else context.broker.find_topic(name)
     if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
-        return frame
+        return 0, True
     partition = topic.partitions[asked.partition]
     if partition.rules.is_append_time:  # a batch that was given its time can't be looked at once more
-        return frame
-    if reader.has_frame():
-        return _answer_run(_read_run(asked, frame, reader), partition, reader, context, out)
-    said = _append_one(asked, frame, partition, context)
-    if said is None:
-        return frame
-    out.append(said)
-    return None
+        return 0, True
+    run = _read_run(asked, reader)
+    answered = _answer_run(run, partition, reader, context, out)
+    return answered, answered < len(run)
 
 
-def _read_run(asked: OneBatch, frame: memoryview, reader: FrameReader) -> list[tuple[OneBatch, memoryview]]:
+def _read_run(asked: OneBatch, reader: FrameReader) -> list[OneBatch]:
     """Return this request and those behind it that were received and are like it."""
-    run = [(asked, frame)]
-    while len(run) < RUN_REQUESTS and reader.has_frame():
-        following = reader.next_frame()
-        assert following is not None
-        also = read_one_batch(following)
+    run = [asked]
+    behind_bytes = asked.frame_bytes
+    while len(run) < RUN_REQUESTS:
+        also = read_one_batch(reader, behind_bytes)
         if also is None or not also.is_like(asked):
-            reader.put_back(following)
             break
-        run.append((also, following))
+        run.append(also)
+        behind_bytes += also.frame_bytes
     return run
 
 
 def _answer_run(
-    run: list[tuple[OneBatch, memoryview]],
-    partition: Partition,
-    reader: FrameReader,
-    context: RequestContext,
-    out: list[Part],
-) -> memoryview | None:
-    """Append a run of requests, with one write as far as that goes."""
+    run: list[OneBatch], partition: Partition, reader: FrameReader, context: RequestContext, out: list[Part]
+) -> int:
+    """Append a run of requests, with one write as far as that goes; returns how many were taken."""
+    broker = context.broker
+    is_zstd_allowed = run[0].api_version >= ZSTD_FROM_VERSION
+    several = [reader.view(asked.records_at, asked.records_end) for asked in run]
     tickets: Sequence[Ticket] = ()
     if len(run) > 1:
-        several = [frame[asked.records_at : asked.records_end] for asked, frame in run]
-        is_zstd_allowed = run[0][0].api_version >= ZSTD_FROM_VERSION
         try:
-            tickets = context.broker.append_together(partition, several, is_zstd_allowed=is_zstd_allowed)
+            tickets = broker.append_together(partition, several, is_zstd_allowed=is_zstd_allowed)
         except KafkaStorageError:  # which the first of them will be told
             tickets = ()
-    for at in range(len(tickets)):
-        ticket = tickets[at]
-        out.append(run[at][0].answer(ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset))
-    for at in range(len(tickets), len(run)):
-        asked, frame = run[at]
-        said = _append_one(asked, frame, partition, context)
-        if said is None:
-            for _, behind in run[at + 1 :]:
-                reader.put_back(behind)
-            return frame
-        out.append(said)
-    return None
-
-
-def _append_one(asked: OneBatch, frame: memoryview, partition: Partition, context: RequestContext) -> bytes | None:
-    """Append the batch of one request and return the answer's frame; None when it was not taken."""
-    is_zstd_allowed = asked.api_version >= ZSTD_FROM_VERSION
-    try:
-        ticket = context.broker.append(
-            partition, frame[asked.records_at : asked.records_end], is_zstd_allowed=is_zstd_allowed
-        )
-    except KafkaError:
-        return None
-    return asked.answer(ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset)
+    answers = BytesWriter()
+    answered = 0
+    while answered < len(run):
+        asked = run[answered]
+        try:
+            if answered < len(tickets):
+                ticket = tickets[answered]
+            else:
+                ticket = broker.append(partition, several[answered], is_zstd_allowed=is_zstd_allowed)
+        except KafkaError:
+            break
+        asked.write_answer(answers, ticket.base_offset, ticket.log_append_time_ms, ticket.log_start_offset)
+        answered += 1
+    if answered:
+        out.append(answers.getvalue())
+        for asked in run[:answered]:
+            reader.skip(asked.frame_bytes)
+    return answered
 
 
 def _append(
