@@ -51,7 +51,7 @@ COMPILED: Final = (
     "storage/producer_state.py",
     "storage/segment.py",
     "storage/segment_list.py",
-    "storage/ticket.py",
+    "storage/span.py",
     "storage/txn_index.py",
     "storage/unsynced.py",
     "broker/broker.py",

@@ -30,37 +30,67 @@ from ottla.model import NO_PRODUCER_ID, AppendOrigin, TopicId, TopicPartition
 from ottla.records.validation import ValidatedBatch
 
 
-class Ticket(Protocol):
-    """One append on its way to durability. Offsets are known at once on a local engine."""
+@final
+class Ticket:
+    """One append on its way to durability: its offsets are known, `is_durable` or `error` follow.
 
-    @property
-    def base_offset(self) -> int:
-        """Offset of the first appended record; of the first copy when `is_duplicate`."""
+    `base_offset` and `last_offset` are those of the first copy when `is_duplicate`: an idempotent producer's batch was
+    known already and nothing was written. `log_append_time_ms` is the time that the log stamped, or -1 when records
+    keep their own.
+    """
 
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last appended record."""
+    __slots__ = (
+        "_callbacks",
+        "_offload",
+        "base_offset",
+        "error",
+        "is_duplicate",
+        "is_durable",
+        "last_offset",
+        "log_append_time_ms",
+        "log_start_offset",
+    )
 
-    @property
-    def log_append_time_ms(self) -> int:
-        """The time that the log stamped, or -1 when records keep their own."""
-
-    @property
-    def log_start_offset(self) -> int: ...
-
-    @property
-    def is_duplicate(self) -> bool:
-        """True when an idempotent producer's batch was known already and nothing was written."""
-
-    @property
-    def is_durable(self) -> bool: ...
-
-    @property
-    def error(self) -> KafkaError | None:
-        """Why this append will never be durable, or None."""
+    def __init__(
+        self,
+        offload: Offload,
+        base_offset: int,
+        last_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        is_durable: bool,
+        is_duplicate: bool = False,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.is_duplicate = is_duplicate
+        self.is_durable = is_durable
+        self.error: KafkaError | None = None
+        """Why this append will never be durable."""
+        self._callbacks: list[Callable[[], None]] | None = None
+        self._offload = offload
 
     def on_done(self, callback: Callable[[], None]) -> None:
         """Call `callback` once on the owner's loop when durable or failed; soon, if it is so already."""
+        if self.is_durable or self.error is not None:
+            self._offload.call_soon(callback)
+        elif self._callbacks is None:
+            self._callbacks = [callback]
+        else:
+            self._callbacks.append(callback)
+
+    def settle(self, error: KafkaError | None = None) -> None:
+        """Report the end: durable when there is no error. Called once, by the engine, on the owner's loop."""
+        if error is None:
+            self.is_durable = True
+        else:
+            self.error = error
+        callbacks, self._callbacks = self._callbacks, None
+        if callbacks is not None:
+            for callback in callbacks:
+                callback()
 
 
 class FileSpan(Protocol):

@@ -23,7 +23,7 @@ from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LoadPoint, load_log
-from ottla.storage.ticket import SegmentSpan
+from ottla.storage.span import SegmentSpan
 from ottla.testing.clock import ManualClock
 
 GOLDEN = Path(__file__).parent.parent / "golden"

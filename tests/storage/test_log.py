@@ -20,7 +20,7 @@ from ottla.storage.files import LocalFile, LocalFileSystem
 from ottla.storage.log import SPAN_FROM_BYTES, PartitionLog
 from ottla.storage.producer_state import encode_snapshot
 from ottla.storage.recovery import LoadPoint
-from ottla.storage.ticket import SegmentSpan
+from ottla.storage.span import SegmentSpan
 from ottla.testing.clock import ManualClock
 from ottla.testing.faults import Faults, FaultyFileSystem
 from tests.storage.harness import UNCLEAN, FailingFileSystem, make_batch, make_host, open_log, take_bytes

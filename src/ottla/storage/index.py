@@ -23,6 +23,9 @@ from array import array
 from itertools import islice
 from typing import Final, NamedTuple
 
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from mypy_extensions import i32
+
 from ottla.model import NO_TIMESTAMP_MS
 from ottla.storage.files import FileSystem
 
@@ -56,13 +59,14 @@ class _IndexFile(ABC):
     """What both indexes share: entries of one width, in memory while the segment is warm, and the file."""
 
     __slots__ = (
+        "_added",
         "_base_offset",
         "_count",
-        "_entries",
         "_entry_bytes",
         "_filesystem",
         "_is_dirty",
         "_is_synced",
+        "_stored",
         "max_entries",
         "path",
     )
@@ -76,7 +80,8 @@ class _IndexFile(ABC):
         self._filesystem = filesystem
         self._base_offset = base_offset
         self._entry_bytes = entry_bytes
-        self._entries = bytearray()
+        self._stored = bytearray()
+        self._added: BytesWriter | None = None  # entries behind those, which cost least to add this way
         self._is_dirty = False
         self._count = 0
 
@@ -88,21 +93,39 @@ class _IndexFile(ABC):
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def _entries(self) -> bytearray:
+        """All entries as they stand in the file."""
+        if self._added is not None:
+            self._stored += self._added.getvalue()
+            self._added = None
+        return self._stored
+
+    def _replace(self, entries: bytearray) -> None:
+        self._stored = entries
+        self._added = None
+        self._note_entries()
+
+    def _writer(self) -> BytesWriter:
+        """What takes entries behind those that are there, made when it is needed: it is half a kilobyte."""
+        added = self._added
+        if added is None:
+            added = self._added = BytesWriter()
+        return added
+
     def truncate_to(self, offset: int) -> None:
         """Drop all entries at or above `offset`."""
         kept = self._count
         while kept and self._offset_at(kept - 1) >= offset:
             kept -= 1
-        del self._entries[kept * self._entry_bytes :]
         self._is_dirty = True
-        self._note_entries()
+        self._replace(self._entries[: kept * self._entry_bytes])
 
     def load(self) -> None:
         """Read the file. Raises `CorruptIndex` when it breaks the rules below, `OSError` when it cannot be read."""
         data = self._filesystem.read(self.path)
-        self._entries = bytearray(data[: len(data) - len(data) % self._entry_bytes])
         self._is_dirty = False
-        self._note_entries()
+        self._replace(bytearray(data[: len(data) - len(data) % self._entry_bytes]))
         if len(data) % self._entry_bytes:
             raise CorruptIndex(f"{self.path} has {len(data)} bytes, which is no multiple of {self._entry_bytes}")
         self.check_sane()
@@ -112,15 +135,13 @@ class _IndexFile(ABC):
         """Raise `CorruptIndex` where Kafka's own, cheap check would find fault."""
 
     def clear(self) -> None:
-        self._entries.clear()
         self._is_dirty = True
-        self._note_entries()
+        self._replace(bytearray())
 
     def unload(self) -> None:
         """Give the memory back; `load` brings the entries again."""
-        self._entries = bytearray()
         self._is_dirty = False
-        self._note_entries()
+        self._replace(bytearray())
 
     def store(self) -> None:
         """Bring the file up to date."""
@@ -175,7 +196,9 @@ class OffsetIndex(_IndexFile):
             raise ValueError(f"{self.path} has no room for offset {offset}")
         if self._count and offset <= self._last_offset:
             raise ValueError(f"{self.path}: offset {offset} is not above {self._last_offset}")
-        self._entries += _OFFSET_ENTRY.pack(offset - self._base_offset, position)
+        added = self._writer()
+        write_i32_be(added, i32(offset - self._base_offset))
+        write_i32_be(added, i32(position))
         self._count += 1
         self._last_offset = offset
         self._is_dirty = True
@@ -221,7 +244,7 @@ class OffsetIndex(_IndexFile):
 
     def check_sane(self) -> None:
         """Raise `CorruptIndex` when the last entry lies below the segment (Kafka's own, cheap check)."""
-        if self._entries and self.last_offset < self._base_offset:
+        if self._count and self.last_offset < self._base_offset:
             raise CorruptIndex(f"{self.path} ends with offset {self.last_offset}, below {self._base_offset}")
 
     def check_order(self, log_bytes: int) -> None:
@@ -276,7 +299,9 @@ class TimeIndex(_IndexFile):
             return
         if self._count and offset < last_offset:
             raise ValueError(f"{self.path}: offset {offset} is below {last_offset}")
-        self._entries += _TIME_ENTRY.pack(timestamp_ms, offset - self._base_offset)
+        added = self._writer()
+        write_i64_be(added, timestamp_ms)
+        write_i32_be(added, i32(offset - self._base_offset))
         self._count += 1
         self._last = TimestampPosition(timestamp_ms, offset)
         self._is_dirty = True
@@ -294,7 +319,7 @@ class TimeIndex(_IndexFile):
 
     def check_sane(self) -> None:
         """Raise `CorruptIndex` when the last entry lies below the first in time, or below the segment."""
-        if not self._entries:
+        if not self._count:
             return
         first, last = self[0], self.last_entry
         if last.timestamp_ms < first.timestamp_ms:

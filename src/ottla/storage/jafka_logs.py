@@ -21,6 +21,7 @@ from ottla.engine import (
     ReadLimit,
     ReadResult,
     RecordLog,
+    Ticket,
     TimestampOffset,
 )
 from ottla.errors import KafkaError, KafkaStorageError
@@ -42,7 +43,6 @@ from ottla.storage.host import LogHost
 from ottla.storage.jafka_copy import JafkaCopy
 from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings
 from ottla.storage.jafka_topic_log import JafkaTopicLog
-from ottla.storage.ticket import LogTicket
 
 _log = logging.getLogger(__name__)
 
@@ -222,13 +222,13 @@ class JafkaLogs:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         log_append_time_ms: int = NO_TIMESTAMP_MS,
-    ) -> LogTicket:
+    ) -> Ticket:
         """See the engine; raises `UnsupportedForMessageFormat` besides. Epoch and time of an append are not kept."""
         return self.of_topic(partition).append_batch(batch)
 
     def begin_appends(
         self, partition: TopicPartition, batches: Sequence[ValidatedBatch], leader_epoch: int
-    ) -> Sequence[LogTicket]:
+    ) -> Sequence[Ticket]:
         """Each is converted for itself."""
         return ()
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Final
 
 from ottla.config.log_config import LogConfig
-from ottla.engine import LogOffsets, ReadLimit, ReadResult, TimestampOffset
+from ottla.engine import LogOffsets, ReadLimit, ReadResult, Ticket, TimestampOffset
 from ottla.errors import (
     CorruptMessage,
     InvalidRecord,
@@ -41,7 +41,6 @@ from ottla.storage.host import LogHost
 from ottla.storage.jafka_log import JafkaLog, JafkaLogSettings
 from ottla.storage.jafka_positions import Flushed
 from ottla.storage.jafka_segment import JafkaSegment, find_starts, segment_path, walk_file
-from ottla.storage.ticket import LogTicket
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ class JafkaTopicLog(JafkaLog):
         self._is_clean = is_clean
         self._is_foreign = False
         """True where nobody has counted the records yet."""
-        self._pending: deque[LogTicket] = deque()
+        self._pending: deque[Ticket] = deque()
         self._last_read: Flushed | None = None
         """Where a reader stopped, who will usually go on from there."""
         self._ends: deque[Flushed] = deque()
@@ -195,7 +194,7 @@ class JafkaTopicLog(JafkaLog):
 
     # -- for Kafka's clients --------------------------------------------------------------------------------------
 
-    def append_batch(self, batch: bytearray | memoryview) -> LogTicket:
+    def append_batch(self, batch: bytearray | memoryview) -> Ticket:
         """Append the values of a batch as plain messages, and have them flushed.
 
         Raises `UnsupportedForMessageFormat` for what they cannot say, `KafkaStorageError`.
@@ -206,7 +205,7 @@ class JafkaTopicLog(JafkaLog):
         is_durable = not self._host.syncs_appends
         last_offset = self.next_kafka_offset - 1
         start_offset = self.log_start_offset
-        ticket = LogTicket(self._host.offload, base_offset, last_offset, NO_TIMESTAMP_MS, start_offset, is_durable)
+        ticket = Ticket(self._host.offload, base_offset, last_offset, NO_TIMESTAMP_MS, start_offset, is_durable)
         if not is_durable:
             self._pending.append(ticket)
         self.flush()

@@ -25,6 +25,7 @@ from ottla.engine import (
     LogOffsets,
     ReadLimit,
     ReadResult,
+    Ticket,
 )
 from ottla.errors import KafkaError, KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
 from ottla.model import (
@@ -47,7 +48,7 @@ from ottla.storage.produced import ProducedAppend
 from ottla.storage.producer_state import BatchFacts, ProducedBatch, ProducerStates, encode_snapshot, follows
 from ottla.storage.segment import LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, SegmentSlice, format_offset
 from ottla.storage.segment_list import SegmentList
-from ottla.storage.ticket import LogTicket, SegmentSpan
+from ottla.storage.span import SegmentSpan
 from ottla.storage.unsynced import Unsynced
 
 _log = logging.getLogger(__name__)
@@ -142,7 +143,7 @@ class PartitionLog:
         """What the next flush has to sync besides the active segment."""
         self._host = host
         self._segments = SegmentList(segments)
-        self._pending: deque[LogTicket] = deque()
+        self._pending: deque[Ticket] = deque()
         self._flushing: FlushWork | None = None
         self._refused_at = NO_OFFSET
         self.active = segments[-1]
@@ -187,7 +188,7 @@ class PartitionLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         log_append_time_ms: int = NO_TIMESTAMP_MS,
         transaction_version: int = 0,
-    ) -> LogTicket:
+    ) -> Ticket:
         """Append one batch, see `engine.RecordLog.begin_append`.
 
         `transaction_version` tells how far a marker's epoch must lie above its transaction's (KIP-890).
@@ -238,7 +239,7 @@ class PartitionLog:
             self._learn(produced)
         return self._settle_append(base_offset, last_offset, log_append_time_ms)
 
-    def append_together(self, batches: Sequence[ValidatedBatch], leader_epoch: int) -> Sequence[LogTicket]:
+    def append_together(self, batches: Sequence[ValidatedBatch], leader_epoch: int) -> Sequence[Ticket]:
         """Append the first of some batches with one write, see `engine.RecordLog.begin_appends`.
 
         Those go together that change nothing but the end of the log and what is known of one producer. What else there
@@ -304,16 +305,16 @@ class PartitionLog:
         except KafkaError:  # which `append` will tell
             return False
 
-    def _settle_together(self, facts: list[BatchFacts], batches: Sequence[ValidatedBatch]) -> Sequence[LogTicket]:
+    def _settle_together(self, facts: list[BatchFacts], batches: Sequence[ValidatedBatch]) -> Sequence[Ticket]:
         host = self._host
         is_durable = not host.syncs_appends
-        tickets: list[LogTicket] = []
+        tickets: list[Ticket] = []
         for at in range(len(facts)):
             fact = facts[at]
             if fact.producer_id >= 0:
                 self.producers.update(fact)
             tickets.append(
-                LogTicket(
+                Ticket(
                     host.offload,
                     fact.base_offset,
                     fact.last_offset,
@@ -349,13 +350,11 @@ class PartitionLog:
             assert self.failure is not None
             raise self.failure from error
 
-    def _settle_append(self, base_offset: int, last_offset: int, log_append_time_ms: int) -> LogTicket:
+    def _settle_append(self, base_offset: int, last_offset: int, log_append_time_ms: int) -> Ticket:
         """Answer an append that is in the page cache; under `fsync` its end comes with a flush."""
         host = self._host
         is_durable = not host.syncs_appends
-        ticket = LogTicket(
-            host.offload, base_offset, last_offset, log_append_time_ms, self.log_start_offset, is_durable
-        )
+        ticket = Ticket(host.offload, base_offset, last_offset, log_append_time_ms, self.log_start_offset, is_durable)
         if is_durable:
             self._advance_undurable()
         else:
@@ -363,10 +362,10 @@ class PartitionLog:
             host.schedule_flush(self)
         return ticket
 
-    def _answer_duplicate(self, duplicate: ProducedBatch) -> LogTicket:
+    def _answer_duplicate(self, duplicate: ProducedBatch) -> Ticket:
         """Answer a repeat with the offsets of the first copy; it may itself still wait for its flush."""
         is_durable = duplicate.last_offset < self.high_watermark
-        ticket = LogTicket(
+        ticket = Ticket(
             self._host.offload,
             duplicate.first_offset,
             duplicate.last_offset,

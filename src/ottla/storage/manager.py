@@ -28,6 +28,7 @@ from ottla.engine import (
     ReadLimit,
     ReadResult,
     RecordLog,
+    Ticket,
     TimestampOffset,
 )
 from ottla.errors import KafkaStorageError, UnknownTopicOrPartition
@@ -71,7 +72,6 @@ from ottla.storage.places import Places
 from ottla.storage.recoveries import run_recoveries
 from ottla.storage.recovery import LoadPoint, load_log, truncate_log
 from ottla.storage.segment import LOG_SUFFIX
-from ottla.storage.ticket import LogTicket
 from ottla.storage.trash import Trash
 
 if TYPE_CHECKING:
@@ -528,7 +528,7 @@ class LogManager:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         log_append_time_ms: int = NO_TIMESTAMP_MS,
         transaction_version: int = 0,
-    ) -> LogTicket:
+    ) -> Ticket:
         log = self._logs.get(partition)
         if log is None:
             log = self._open_log(partition, self.place(partition))
@@ -536,7 +536,7 @@ class LogManager:
 
     def begin_appends(
         self, partition: TopicPartition, batches: Sequence[ValidatedBatch], leader_epoch: int
-    ) -> Sequence[LogTicket]:
+    ) -> Sequence[Ticket]:
         log = self._logs.get(partition)
         return () if log is None else log.append_together(batches, leader_epoch)
 

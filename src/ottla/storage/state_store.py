@@ -24,7 +24,6 @@ from ottla.records.control import ControlType, marker_of
 from ottla.records.legacy import LegacyBatch, split_any
 from ottla.storage.manager import LogManager
 from ottla.storage.segment import Segment
-from ottla.storage.ticket import LogTicket
 
 LOAD_BYTES: Final = 1024 * 1024
 """How much is read at once while loading (Kafka's `offsets.load.buffer.size` is 5 MB)."""
@@ -94,7 +93,7 @@ class ReadOnlyStateStore:
 
     def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
         """Return a ticket that is settled, of no place in the log."""
-        return LogTicket(self._offload, NO_OFFSET, NO_OFFSET, NO_TIMESTAMP_MS, NO_OFFSET, is_durable=True)
+        return Ticket(self._offload, NO_OFFSET, NO_OFFSET, NO_TIMESTAMP_MS, NO_OFFSET, is_durable=True)
 
     def snapshot(self, shard: Shard, records: Iterator[StateRecord]) -> None:
         """There is nothing to store."""

@@ -23,13 +23,13 @@ from ottla.broker.groups.requests import (
 from ottla.clock import Timers
 from ottla.config.broker_config import BrokerConfig
 from ottla.config.current_config import CurrentConfig
-from ottla.engine import Shard, StateBatch, StateRecord, StateStore
+from ottla.engine import Shard, StateBatch, StateRecord, StateStore, Ticket
 from ottla.errors import KafkaError
 from ottla.model import TopicPartition
 from ottla.protocol.internal.consumer_protocol import ConsumerProtocolSubscription
 from ottla.protocol.internal.framing import CoordinatorRecord, decode_group_record, encode_versioned
 from ottla.testing.clock import ManualClock
-from tests.broker.metadata.harness import MemoryTicket, state_of
+from tests.broker.metadata.harness import new_ticket, state_of
 
 PARTITIONS = 4
 SETTINGS = {
@@ -44,20 +44,20 @@ class MemoryShards:
 
     def __init__(self) -> None:
         self.batches: dict[Shard, list[StateBatch]] = {}
-        self.tickets: list[MemoryTicket] = []
+        self.tickets: list[Ticket] = []
         self.is_slow = False
         self.failure: KafkaError | None = None
 
     def load(self, shard: Shard) -> Iterator[StateBatch]:
         yield from self.batches.get(shard, [])
 
-    def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> MemoryTicket:
+    def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
         if self.failure is not None:
             raise self.failure
         stored = self.batches.setdefault(shard, [])
         base_offset = sum(len(batch.records) for batch in stored)
         stored.append(StateBatch(base_offset, 0, list(records)))
-        ticket = MemoryTicket(base_offset, len(records))
+        ticket = new_ticket(base_offset, len(records))
         self.tickets.append(ticket)
         if not self.is_slow:
             ticket.settle()

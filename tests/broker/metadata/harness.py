@@ -16,9 +16,9 @@ from ottla.broker.metadata.records import MetadataRecord, encode_record
 from ottla.broker.metadata.registration import BrokerIdentity, format_records
 from ottla.broker.metadata.state import MetadataState
 from ottla.config.broker_config import BrokerConfig
-from ottla.engine import Shard, StateBatch, StateRecord
-from ottla.errors import KafkaError
+from ottla.engine import Shard, StateBatch, StateRecord, Ticket
 from ottla.model import TopicId
+from tests.storage.harness import ManualOffload
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "directories"
 METADATA_DIRECTORY = "__cluster_metadata-0"
@@ -45,26 +45,9 @@ IDENTITY = BrokerIdentity("a-cluster", NODE_ID, DIRECTORY_ID, b"incarnation of 1
 LEVEL = 33
 
 
-class MemoryTicket:
+def new_ticket(base_offset: int, count: int) -> Ticket:
     """A ticket that is settled when the test says so."""
-
-    def __init__(self, base_offset: int, count: int) -> None:
-        self.base_offset = base_offset
-        self.last_offset = base_offset + count - 1
-        self.log_append_time_ms = -1
-        self.log_start_offset = 0
-        self.is_duplicate = False
-        self.is_durable = False
-        self.error: KafkaError | None = None
-        self._callbacks: list[Callable[[], None]] = []
-
-    def on_done(self, callback: Callable[[], None]) -> None:
-        self._callbacks.append(callback)
-
-    def settle(self, error: KafkaError | None = None) -> None:
-        self.is_durable, self.error = error is None, error
-        for callback in self._callbacks:
-            callback()
+    return Ticket(ManualOffload(), base_offset, base_offset + count - 1, -1, 0, is_durable=False)
 
 
 class MemoryStore:
@@ -73,7 +56,7 @@ class MemoryStore:
     def __init__(self, records: Sequence[MetadataRecord] = ()) -> None:
         self.snapshot_values: list[bytes] = [encode_record(record, LEVEL) for record in records]
         self.batches: list[StateBatch] = []
-        self.tickets: list[MemoryTicket] = []
+        self.tickets: list[Ticket] = []
         self.snapshot_offset = 0
         self.next_offset = 0
         self.is_full = False
@@ -98,10 +81,10 @@ class MemoryStore:
         yield StateBatch(0, 0, [StateRecord(None, value) for value in self.snapshot_values])
         yield from (batch for batch in self.batches if batch.base_offset >= self.snapshot_offset)
 
-    def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> MemoryTicket:
+    def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
         assert epoch == self.leader_epoch, "only the leader of this epoch appends"
         self.batches.append(StateBatch(self.next_offset, 0, list(records)))
-        self.tickets.append(MemoryTicket(self.next_offset, len(records)))
+        self.tickets.append(new_ticket(self.next_offset, len(records)))
         self.next_offset += len(records)
         self.record_bytes_since_snapshot += sum(len(record.value or b"") for record in records)
         return self.tickets[-1]

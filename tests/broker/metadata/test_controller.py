@@ -26,7 +26,7 @@ from ottla.broker.metadata.registration import format_records
 from ottla.broker.metadata.state import MetadataState
 from ottla.broker.metadata.update_features import FeatureUpdate, decide_update_features
 from ottla.config.resource_type import ResourceType
-from ottla.engine import Shard, StateRecord
+from ottla.engine import Shard, StateRecord, Ticket
 from ottla.errors import InvalidTopicException, KafkaError, KafkaStorageError, PolicyViolation
 from ottla.model import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicId
 from tests.broker.metadata.harness import (
@@ -36,7 +36,6 @@ from tests.broker.metadata.harness import (
     NODE_ID,
     Changes,
     MemoryStore,
-    MemoryTicket,
     config,
     counting_uuids,
     start,
@@ -232,7 +231,7 @@ def test_a_change_that_cannot_be_appended_changes_nothing() -> None:
     class BrokenStore(MemoryStore):
         is_broken = False
 
-        def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> MemoryTicket:
+        def append(self, shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
             if self.is_broken:
                 raise KafkaStorageError("the disk is gone")
             return super().append(shard, records, epoch)
@@ -374,7 +373,7 @@ def fails_after(store: MemoryStore, batches: int) -> None:
     """Have the disk be full once so many more batches were appended."""
     append, wanted = store.append, len(store.batches) + batches
 
-    def counting(shard: Shard, records: Sequence[StateRecord], epoch: int) -> MemoryTicket:
+    def counting(shard: Shard, records: Sequence[StateRecord], epoch: int) -> Ticket:
         if len(store.batches) >= wanted:
             raise KafkaStorageError("full")
         return append(shard, records, epoch)
