@@ -17,7 +17,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.protocol.one_batch import MAX_VERSION, MIN_VERSION, OneBatch, read_one_batch
+from ottla.protocol.one_batch import FLEXIBLE_FROM, MAX_VERSION, MIN_VERSION, TOPIC_ID_FROM, OneBatch, read_one_batch
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import Codec
 from tests.protocol.kafka_data import golden_cases
@@ -38,8 +38,23 @@ def usual(*, records: bytes | None = None, topic: str = "orders", partition: int
     return ProduceRequest(acks=acks, timeout_ms=5, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
 
 
+def topic_id_of(name: str) -> bytes:
+    return name.encode()[:16].ljust(16, b"-")
+
+
 def frame_of(request: ProduceRequest, version: int, client_id: str = "client") -> bytes:
-    """The frame without its size."""
+    """The frame without its size; topics go by name or by id, as the version has it."""
+    if version >= TOPIC_ID_FROM:
+        topics = [
+            TopicProduceData(topic_id=topic_id_of(topic.name), partition_data=topic.partition_data)
+            for topic in request.topic_data
+        ]
+        request = ProduceRequest(
+            transactional_id=request.transactional_id,
+            acks=request.acks,
+            timeout_ms=request.timeout_ms,
+            topic_data=topics,
+        )
     parts = encode_request_frame(RequestHeader(ApiKey.PRODUCE, version, 77, client_id), request)
     return b"".join(bytes(part) for part in parts if isinstance(part, bytes | memoryview))[4:]
 
@@ -77,7 +92,10 @@ def test_a_usual_request_is_read_as_the_codec_reads_it(version: int, size: int) 
 
     assert asked is not None
     assert asked.frame_bytes == 4 + len(frame)
-    assert (asked.api_version, asked.acks, asked.topic, asked.partition) == (version, -1, "naïve-тема", 3)
+    assert (asked.api_version, asked.acks, asked.partition) == (version, -1, 3)
+    is_by_id = version >= TOPIC_ID_FROM
+    assert asked.topic == (None if is_by_id else "naïve-тема")
+    assert asked.topic_id == (topic_id_of("naïve-тема") if is_by_id else None)
     assert records_of(asked, frame) == records
 
 
@@ -88,6 +106,8 @@ def test_the_answer_is_the_codecs_byte_for_byte(version: int) -> None:
         index=3, base_offset=1 << 40, log_append_time_ms=1_750_000_000_000, log_start_offset=9
     )
     topic = TopicProduceResponse(name="orders", partition_responses=[row])
+    if version >= TOPIC_ID_FROM:
+        topic = TopicProduceResponse(topic_id=topic_id_of("orders"), partition_responses=[row])
     parts = encode_response_frame(ApiKey.PRODUCE, version, 77, ProduceResponse(responses=[topic]))
 
     assert asked is not None
@@ -106,8 +126,6 @@ def test_the_answer_is_the_codecs_byte_for_byte(version: int) -> None:
         usual(records=batch(is_transactional=True)),
         usual(records=b"short"),
         usual(records=b""),
-        usual(topic=""),
-        usual(topic="t" * 600),
         ProduceRequest(transactional_id="x", acks=-1, topic_data=usual().topic_data),
         ProduceRequest(acks=-1, topic_data=[*usual().topic_data, *usual(topic="other").topic_data]),
         ProduceRequest(
@@ -121,7 +139,13 @@ def test_what_is_not_usual_goes_the_general_way(version: int, request_: ProduceR
     assert read(frame_of(request_, version)) is None
 
 
-@pytest.mark.parametrize("version", [MIN_VERSION, MAX_VERSION])
+@pytest.mark.parametrize("version", range(MIN_VERSION, TOPIC_ID_FROM))
+@pytest.mark.parametrize("topic", ["", "t" * 600])
+def test_names_that_no_topic_has_go_the_general_way(version: int, topic: str) -> None:
+    assert read(frame_of(usual(topic=topic), version)) is None
+
+
+@pytest.mark.parametrize("version", [MIN_VERSION, FLEXIBLE_FROM, MAX_VERSION])
 def test_a_frame_that_ends_anywhere_or_goes_on_is_not_usual(version: int) -> None:
     frame = frame_of(usual(), version)
 
@@ -137,13 +161,15 @@ def test_whatever_byte_is_changed_both_ways_read_the_same(version: int) -> None:
         for value in (0, 1, 2, 0x7F, 0x80, 0xFF):
             damaged = frame[:at] + bytes([value]) + frame[at + 1 :]
             asked = read(damaged)
-            if asked is None or asked.topic is None:
+            if asked is None or (asked.topic is None and asked.topic_id is None):
                 continue
             header, body_at = decode_request_header(memoryview(damaged))
             request = decode(ProduceRequest, header.api_version, memoryview(damaged), body_at)
             data = request.topic_data[0].partition_data[0]
             assert (header.api_version, request.acks) == (asked.api_version, asked.acks)
-            assert (request.topic_data[0].name, data.index) == (asked.topic, asked.partition)
+            topic = request.topic_data[0]
+            assert (topic.name, data.index) == (asked.topic or "", asked.partition)
+            assert asked.topic_id is None or asked.topic_id == topic.topic_id
             assert data.records == records_of(asked, damaged)
 
 

@@ -1,8 +1,8 @@
 """The usual Produce request, one batch for one partition, read where it stands, answered without an object per field.
 
 Most requests of a busy broker are of this form, and on single records the general codec costs more than all else. This
-knows nothing but the form: versions 3 to 12, one topic by name, one partition, no transactional id, acks of 1 or all,
-no tagged fields, nothing behind, and a batch that is neither compressed nor transactional. Whatever is not of it,
+knows nothing but the form: versions 3 to 13, one topic, one partition, no transactional id, acks of 1 or all, no tagged
+fields, nothing behind, and a batch that is neither compressed nor transactional. Whatever is not of it,
 damaged or merely rare, is None here and goes the general way, which answers the same; a test holds both to the same
 bytes. (Compressed batches are left out since a refused one is looked at twice, and inflating twice is not cheap.)
 """
@@ -14,12 +14,16 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
+from ottla.model import TopicId
 from ottla.protocol.connection import FrameReader
 
 PRODUCE: Final = 0
 MIN_VERSION: Final = 3
-MAX_VERSION: Final = 12
+MAX_VERSION: Final = 13
 FLEXIBLE_FROM: Final = 9
+TOPIC_ID_FROM: Final = 13
+"""From here on a topic goes by its id."""
+TOPIC_ID_BYTES: Final = 16
 LOG_START_FROM: Final = 5
 RECORD_ERRORS_FROM: Final = 8
 
@@ -57,8 +61,8 @@ class OneBatch:
 
     __slots__ = (
         "_correlation_id",
-        "_name_field",
         "_text_at",
+        "_topic_field",
         "acks",
         "api_version",
         "frame_bytes",
@@ -72,7 +76,7 @@ class OneBatch:
         api_version: i64,
         correlation_id: i64,
         acks: i64,
-        name_field: bytes,
+        topic_field: bytes,
         text_at: i64,
         partition: i64,
         frame_bytes: i64,
@@ -86,14 +90,21 @@ class OneBatch:
         self.records_at = records_at
         self.records_end = records_end
         self._correlation_id = correlation_id
-        self._name_field = name_field
+        self._topic_field = topic_field
         self._text_at = text_at
 
     @property
+    def topic_id(self) -> TopicId | None:
+        """The topic's id; None where it goes by its name."""
+        return TopicId(self._topic_field) if self.api_version >= TOPIC_ID_FROM else None
+
+    @property
     def topic(self) -> str | None:
-        """The topic's name; None for bytes that are no text."""
+        """The topic's name; None where it goes by its id, and for bytes that are no text."""
+        if self.api_version >= TOPIC_ID_FROM:
+            return None
         try:
-            return self._name_field[self._text_at :].decode("utf-8")
+            return self._topic_field[self._text_at :].decode("utf-8")
         except UnicodeDecodeError:
             return None
 
@@ -103,7 +114,7 @@ class OneBatch:
             self.partition == other.partition
             and self.acks == other.acks
             and self.api_version == other.api_version
-            and self._name_field == other._name_field
+            and self._topic_field == other._topic_field
         )
 
     def write_answer(self, out: BytesWriter, base_offset: i64, log_append_time_ms: i64, log_start_offset: i64) -> None:
@@ -116,7 +127,7 @@ class OneBatch:
             write_i16_be(out, TAGLESS_ONE)
         else:
             write_i32_be(out, 1)
-        out.write(self._name_field)
+        out.write(self._topic_field)
         if is_flexible:
             out.append(COMPACT_ONE)
         else:
@@ -134,7 +145,7 @@ class OneBatch:
 
     def _answer_bytes(self) -> i64:
         """The size that stands before the answer."""
-        name_bytes: i64 = len(self._name_field)
+        name_bytes: i64 = len(self._topic_field)
         if self.api_version >= FLEXIBLE_FROM:
             return name_bytes + FLEXIBLE_BYTES
         if self.api_version >= RECORD_ERRORS_FROM:
@@ -183,13 +194,14 @@ def _read_plain(front: bytes, version: i64, body_at: i64, behind_bytes: i64) -> 
 def _read_flexible(front: bytes, version: i64, body_at: i64, behind_bytes: i64) -> OneBatch | None:
     if front[body_at] != 0 or front[body_at + 1] != 0 or front[body_at + 8] != 2:  # no tags, no id, one topic
         return None
-    name_at = body_at + 9
-    name_end: i64 = name_at + front[name_at]
-    if not 2 <= front[name_at] <= 0x7F or name_end + 10 + ATTRIBUTES_END > len(front) or front[name_end] != 2:
+    topic_at = body_at + 9
+    topic_bytes: i64 = TOPIC_ID_BYTES if version >= TOPIC_ID_FROM else i64(front[topic_at])
+    topic_end = topic_at + topic_bytes
+    if not 2 <= topic_bytes <= 0x7F or topic_end + 10 + ATTRIBUTES_END > len(front) or front[topic_end] != 2:
         return None
     size: i64 = 0
     shift: i64 = 0
-    records_at = name_end + 5
+    records_at = topic_end + 5
     while True:
         byte = i64(front[records_at])
         records_at += 1
@@ -203,7 +215,9 @@ def _read_flexible(front: bytes, version: i64, body_at: i64, behind_bytes: i64) 
     if size < ATTRIBUTES_END or records_end + len(NO_TAGS) != _frame_bytes(front):
         return None
     acks = i64(read_i16_be(front, body_at + 2))
-    return _usual(front, version, acks, front[name_at:name_end], 1, name_end + 1, records_at, records_end, behind_bytes)
+    return _usual(
+        front, version, acks, front[topic_at:topic_end], 1, topic_end + 1, records_at, records_end, behind_bytes
+    )
 
 
 def _frame_bytes(front: bytes) -> i64:
@@ -215,7 +229,7 @@ def _usual(
     front: bytes,
     version: i64,
     acks: i64,
-    name_field: bytes,
+    topic_field: bytes,
     text_at: i64,
     partition_at: i64,
     records_at: i64,
@@ -231,7 +245,7 @@ def _usual(
         version,
         i64(read_i32_be(front, CORRELATION_ID_AT)),
         acks,
-        name_field,
+        topic_field,
         text_at,
         i64(read_i32_be(front, partition_at)),
         _frame_bytes(front),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS
 from ottla.dialects.kafka.router import Router
 from ottla.dialects.kafka.session import AT_ONCE_ELEMENTS, HELD_BYTES, MOST_ELEMENTS, KafkaSession
 from ottla.dialects.session import Part, Peer
-from ottla.errors import InvalidFetchSessionEpoch, OutOfOrderSequenceNumber
+from ottla.errors import CorruptMessage, InvalidFetchSessionEpoch, OutOfOrderSequenceNumber
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.connection import Answer, ClientConnection, FrameReader, ReceiveBuffers
@@ -386,6 +387,30 @@ def test_pipelined_batches_of_one_partition_are_one_write(talk: Conversation, mo
 
     assert writes == [RUN_REQUESTS, 3]
     assert base_offsets(talk.answers()) == list(range(RUN_REQUESTS + 4))
+
+
+@pytest.mark.parametrize("version", [9, 13])
+def test_a_batch_that_is_refused_among_others_costs_nobody_else(talk: Conversation, version: int) -> None:
+    """Those before it and behind it are appended in their order, whatever way they go."""
+    topic = talk.bench.broker.find_topic(TOPIC)
+    assert topic is not None
+    known: dict[str, Any] = {"topic_id": topic.topic_id} if version == 13 else {"name": TOPIC}
+    frames = []
+    for number in range(6):
+        records = bytearray(batch(b"%d" % number))
+        if number in (0, 3):
+            records[-1] ^= 1
+        data = PartitionProduceData(index=0, records=bytes(records))
+        request = ProduceRequest(acks=1, timeout_ms=5, topic_data=[TopicProduceData(partition_data=[data], **known)])
+        frames.append(talk.frame(ApiKey.PRODUCE, version, request))
+    talk.send(b"".join(frames))
+
+    rows = []
+    for answer in talk.answers():
+        assert isinstance(answer.message, ProduceResponse)
+        row = answer.message.responses[0].partition_responses[0]
+        rows.append((row.error_code, row.base_offset))
+    assert rows == [(CorruptMessage.code, -1), (0, 0), (0, 1), (CorruptMessage.code, -1), (0, 2), (0, 3)]
 
 
 def test_a_size_that_no_frame_has_ends_the_connection_after_what_came_before_it(talk: Conversation) -> None:

@@ -222,8 +222,7 @@ def answer_usual(reader: FrameReader, context: RequestContext, out: list[Part]) 
     asked = read_one_batch(reader)
     if asked is None or (asked.acks != ACKS_LEADER and not context.broker.acknowledges_at_once):
         return 0, True
-    name = asked.topic
-    topic = None if name is None else context.broker.find_topic(name)
+    topic = _topic_of(asked, context)
     if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
         return 0, True
     partition = topic.partitions[asked.partition]
@@ -232,6 +231,14 @@ def answer_usual(reader: FrameReader, context: RequestContext, out: list[Part]) 
     run = _read_run(asked, reader)
     answered = _answer_run(run, partition, reader, context, out)
     return answered, answered < len(run)
+
+
+def _topic_of(asked: OneBatch, context: RequestContext) -> Topic | None:
+    topic_id = asked.topic_id
+    if topic_id is not None:
+        return context.broker.find_topic_by_id(topic_id)
+    name = asked.topic
+    return None if name is None else context.broker.find_topic(name)
 
 
 def _read_run(asked: OneBatch, reader: FrameReader) -> list[OneBatch]:
