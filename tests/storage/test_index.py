@@ -141,3 +141,19 @@ def test_offset_entry_below_the_segment_is_corrupt(tmp_path: Path) -> None:
     FILES.write(index.path, (-1).to_bytes(4, "big", signed=True) + (5).to_bytes(4, "big"))
     with pytest.raises(CorruptIndex, match="below"):
         index.load()
+
+
+def test_an_entry_that_has_no_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Half an entry would move all that follow."""
+    offsets = OffsetIndex(LocalFileSystem(), str(tmp_path / "i"), 10, 1024)
+    times = TimeIndex(LocalFileSystem(), str(tmp_path / "t"), 10, 1024)
+    for offset, position in ((15, 2**31), (10 + 2**31, 0)):
+        with pytest.raises(OverflowError):
+            offsets.append(offset, position)
+    with pytest.raises(OverflowError):
+        times.maybe_append(7, 10 + 2**31)
+    offsets.append(16, 2**31 - 1)
+    times.maybe_append(8, 9 + 2**31)
+
+    assert offsets.entries() == [(16, 2**31 - 1)]
+    assert times.entries() == [(8, 9 + 2**31)]

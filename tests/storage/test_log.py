@@ -610,3 +610,41 @@ def test_a_failed_write_of_several_batches_leaves_their_producer_as_it_was(tmp_p
     files.torn_append_bytes = None
     assert encode_snapshot(log.producers) == before
     assert together(log, sent(1), sent(2)) == [(1, 1), (2, 2)]
+
+
+def test_an_index_that_recovery_fills_is_known_to_be_full(tmp_path: Path) -> None:
+    config = LogConfig(segment_index_bytes=24, index_interval_bytes=0)
+    open_log(tmp_path, config).append(make_batch(), leader_epoch=0)
+
+    log = open_log(tmp_path, config, point=UNCLEAN)
+    for number in range(3):
+        assert log.append(make_batch(timestamp_ms=2_000 + number), leader_epoch=0).base_offset == 1 + number
+    assert log.log_end_offset == 4
+
+
+def test_a_log_that_was_cut_has_room_again(tmp_path: Path) -> None:
+    config = LogConfig(segment_index_bytes=24, index_interval_bytes=0)
+    log = open_log(tmp_path, config)
+    log.append(make_batch(timestamp_ms=1), leader_epoch=0)
+    log.append(make_batch(timestamp_ms=2), leader_epoch=0)
+    was_full = log.active.is_full
+
+    log.truncate_to(0)
+
+    assert (was_full, log.active.is_full) == (True, False)
+
+
+def test_nothing_goes_together_behind_a_torn_end(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(), leader_epoch=0)
+    log.append(make_batch(), leader_epoch=0)
+    log.prepare_close()
+    log.close()
+    with (tmp_path / f"{0:020d}.log").open("ab") as file:
+        file.write(bytes(make_batch())[:40])
+    log = open_log(tmp_path)
+
+    assert log.active.has_torn_end
+    assert together(log, make_batch(), make_batch()) == []
+    assert log.append(make_batch(), leader_epoch=0).base_offset == 2
+    assert take_bytes(log.read(2, ReadLimit(10_000, log.log_end_offset, True)))

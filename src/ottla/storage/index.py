@@ -34,6 +34,7 @@ _TIME_ENTRY: Final = struct.Struct(">qi")
 _WARM_ENTRIES: Final = 8192 // _OFFSET_ENTRY.size
 """The end of an index that Kafka searches first, since it is in memory most likely."""
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+MAX_POSITION: Final = 2**31 - 1
 _LOW_32_BITS: Final = 2**32 - 1
 
 
@@ -105,6 +106,13 @@ class _IndexFile(ABC):
         self._stored = entries
         self._added = None
         self._note_entries()
+
+    def _relative(self, offset: int) -> int:
+        """What stands for an offset. Raises `OverflowError` where that has no place: a log rolls before."""
+        relative_offset = offset - self._base_offset
+        if not -MAX_RELATIVE_OFFSET <= relative_offset <= MAX_RELATIVE_OFFSET:
+            raise OverflowError(f"{self.path}: offset {offset} is too far from {self._base_offset}")
+        return relative_offset
 
     def _writer(self) -> BytesWriter:
         """What takes entries behind those that are there, made when it is needed: it is half a kilobyte."""
@@ -196,8 +204,11 @@ class OffsetIndex(_IndexFile):
             raise ValueError(f"{self.path} has no room for offset {offset}")
         if self._count and offset <= self._last_offset:
             raise ValueError(f"{self.path}: offset {offset} is not above {self._last_offset}")
+        relative_offset = self._relative(offset)
+        if position > MAX_POSITION:
+            raise OverflowError(f"{self.path}: position {position} is more than an index can hold")
         added = self._writer()
-        write_i32_be(added, i32(offset - self._base_offset))
+        write_i32_be(added, i32(relative_offset))
         write_i32_be(added, i32(position))
         self._count += 1
         self._last_offset = offset
@@ -299,9 +310,10 @@ class TimeIndex(_IndexFile):
             return
         if self._count and offset < last_offset:
             raise ValueError(f"{self.path}: offset {offset} is below {last_offset}")
+        relative_offset = self._relative(offset)
         added = self._writer()
         write_i64_be(added, timestamp_ms)
-        write_i32_be(added, i32(offset - self._base_offset))
+        write_i32_be(added, i32(relative_offset))
         self._count += 1
         self._last = TimestampPosition(timestamp_ms, offset)
         self._is_dirty = True

@@ -249,7 +249,9 @@ class PartitionLog:
             raise self.failure.with_traceback(None)  # not with all those it was raised with before
         facts = self._facts_together(batches)
         active = self.active
-        if not facts or leader_epoch != self.epochs.latest_epoch or not active.has_index_room(len(facts)):
+        if not facts or leader_epoch != self.epochs.latest_epoch:
+            return ()
+        if active.is_full or not active.has_index_room(len(facts)):
             return ()
         written: list[memoryview | bytearray] = []
         for at in range(len(facts)):

@@ -465,7 +465,7 @@ def recover_segment(
     except (KafkaError, ValueError) as error:
         _log.warning("%s%s: %s", segment.path, LOG_SUFFIX, error)
     with suppress(ValueError):  # offsets that went back, which Kafka lets pass, too; it ends its start here
-        segment.time_index.maybe_append(segment.max_timestamp_ms, segment.offset_of_max_timestamp, use_last_slot=True)
+        segment.end_time_index()
     segment.forget_tail()
     segment.store_indexes()
     removed = size_bytes - segment.size_bytes

@@ -248,8 +248,16 @@ class Segment:
                 self.max_timestamp_ms, self.offset_of_max_timestamp, use_last_slot=beyond_limit
             )
             self._bytes_since_index_entry = 0
-            self.is_full = self.offset_index.is_full or self.time_index.is_full
+            self._note_fullness()
         self._bytes_since_index_entry += size_bytes
+
+    def _note_fullness(self) -> None:
+        self.is_full = self.has_torn_end or self.offset_index.is_full or self.time_index.is_full
+
+    def end_time_index(self) -> None:
+        """Add the last time entry, for which one slot is kept. Raises `ValueError` where offsets went back."""
+        self.time_index.maybe_append(self.max_timestamp_ms, self.offset_of_max_timestamp, use_last_slot=True)
+        self._note_fullness()
 
     def create(self, config: LogConfig) -> None:
         """Make the file, with room for what will come where that is asked for. Raises `OSError`; then none is made."""
@@ -270,7 +278,7 @@ class Segment:
     def become_inactive(self) -> None:
         """Bring the indexes to disk, with a last time index entry, as no append will follow."""
         self.load_indexes()
-        self.time_index.maybe_append(self.max_timestamp_ms, self.offset_of_max_timestamp, use_last_slot=True)
+        self.end_time_index()
         self.store_indexes()
         self.forget_tail()
 
@@ -338,7 +346,7 @@ class Segment:
         last = self.time_index.last_entry
         if last.timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms, self.offset_of_max_timestamp = last
-        self.is_full = self.offset_index.is_full or self.time_index.is_full
+        self._note_fullness()
         self._has_indexes = True
 
     def _check_against_log(self) -> None:
@@ -379,7 +387,7 @@ class Segment:
                 self.size_bytes += span.size_bytes
                 continue
             self.note_batch(span.size_bytes, span.last_offset, span.max_timestamp_ms, beyond_limit=True)
-        self.time_index.maybe_append(self.max_timestamp_ms, self.offset_of_max_timestamp, use_last_slot=True)
+        self.end_time_index()
         self.store_indexes()
         self.size_bytes, self.next_offset = size_bytes, next_offset
         self.forget_tail()
@@ -482,6 +490,7 @@ class Segment:
             self.cut(span.position)
             self.next_offset = max(span.base_offset, self.base_offset)
         self.max_timestamp_ms, self.offset_of_max_timestamp = self.time_index.last_entry
+        self._note_fullness()
         return removed
 
     def cut(self, size_bytes: int) -> None:
