@@ -21,7 +21,7 @@ from ottla.dialects.kafka.handlers.produce import RUN_REQUESTS
 from ottla.dialects.kafka.router import Router
 from ottla.dialects.kafka.session import AT_ONCE_ELEMENTS, HELD_BYTES, MOST_ELEMENTS, KafkaSession
 from ottla.dialects.session import Part, Peer
-from ottla.errors import CorruptMessage, InvalidFetchSessionEpoch, OutOfOrderSequenceNumber
+from ottla.errors import CorruptMessage, InvalidFetchSessionEpoch, OutOfOrderSequenceNumber, UnknownTopicId
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import Message
 from ottla.protocol.connection import Answer, ClientConnection, FrameReader, ReceiveBuffers
@@ -411,6 +411,56 @@ def test_a_batch_that_is_refused_among_others_costs_nobody_else(talk: Conversati
         row = answer.message.responses[0].partition_responses[0]
         rows.append((row.error_code, row.base_offset))
     assert rows == [(CorruptMessage.code, -1), (0, 0), (0, 1), (CorruptMessage.code, -1), (0, 2), (0, 3)]
+
+
+class Acting(RecordingCarrier):
+    """A carrier that does something as soon as the session says anything."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._act = act
+
+    def write_parts(self, parts: Sequence[Part]) -> None:
+        super().write_parts(parts)
+        self._act()
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self._act()
+
+
+@pytest.mark.parametrize("version", [9, 13])
+def test_a_topic_that_goes_while_a_run_is_appended_takes_no_more_of_it(talk: Conversation, version: int) -> None:
+    """The first append wakes a fetch, behind which its client may have asked to delete the topic and make another."""
+    bench = talk.bench
+    topic = bench.broker.find_topic(TOPIC)
+    assert topic is not None
+
+    def act() -> None:
+        bench.controller.delete_topics([TopicReference(name=TOPIC)])
+        bench.controller.create_topics([NewTopic(TOPIC, 1, 1, configs=(("message.timestamp.type", "LogAppendTime"),))])
+
+    other = Conversation(bench)
+    carrier = Acting(act)
+    context = RequestContext(bench.broker, Peer("PLAINTEXT", "localhost", 50_000))
+    other.session = KafkaSession(Router(), context, carrier, FrameReader(ReceiveBuffers()))
+    other.send(other.frame(ApiKey.FETCH, 12, fetch()))
+    known: dict[str, Any] = {"topic_id": topic.topic_id} if version == 13 else {"name": TOPIC}
+    frames = []
+    for number in range(3):
+        data = PartitionProduceData(index=0, records=batch(b"%d" % number))
+        request = ProduceRequest(acks=1, timeout_ms=5, topic_data=[TopicProduceData(partition_data=[data], **known)])
+        frames.append(talk.frame(ApiKey.PRODUCE, version, request))
+    talk.send(b"".join(frames))
+
+    assert carrier.said, "the fetch was woken"
+    rows = [answer.message.responses[0].partition_responses[0] for answer in talk.answers()]  # type: ignore[attr-defined]
+    if version == 13:
+        assert [row.error_code for row in rows] == [0, UnknownTopicId.code, UnknownTopicId.code]
+        assert bench.broker.partition(TOPIC, 0).offsets().log_end_offset == 0
+    else:
+        assert [(row.error_code, row.base_offset) for row in rows] == [(0, 0), (0, 0), (0, 1)]
+        assert [row.log_append_time_ms >= 0 for row in rows] == [False, True, True], "by the new topic's rules"
 
 
 def test_a_size_that_no_frame_has_ends_the_connection_after_what_came_before_it(talk: Conversation) -> None:

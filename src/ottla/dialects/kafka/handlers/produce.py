@@ -222,23 +222,27 @@ def answer_usual(reader: FrameReader, context: RequestContext, out: list[Part]) 
     asked = read_one_batch(reader)
     if asked is None or (asked.acks != ACKS_LEADER and not context.broker.acknowledges_at_once):
         return 0, True
-    topic = _topic_of(asked, context)
-    if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
-        return 0, True
-    partition = topic.partitions[asked.partition]
-    if partition.rules.is_append_time:  # a batch that was given its time can't be looked at once more
+    partition = _find_partition(asked, context)
+    if partition is None:
         return 0, True
     run = _read_run(asked, reader)
     answered = _answer_run(run, partition, reader, context, out)
     return answered, answered < len(run)
 
 
-def _topic_of(asked: OneBatch, context: RequestContext) -> Topic | None:
+def _find_partition(asked: OneBatch, context: RequestContext) -> Partition | None:
+    """Return what a request is for; None where that is for the general way."""
     topic_id = asked.topic_id
     if topic_id is not None:
-        return context.broker.find_topic_by_id(topic_id)
-    name = asked.topic
-    return None if name is None else context.broker.find_topic(name)
+        topic = context.broker.find_topic_by_id(topic_id)
+    else:
+        name = asked.topic
+        topic = None if name is None else context.broker.find_topic(name)
+    if topic is None or topic.is_internal or not 0 <= asked.partition < len(topic.partitions):
+        return None
+    partition = topic.partitions[asked.partition]
+    # A batch that was given its time can't be looked at once more.
+    return None if partition.rules.is_append_time else partition
 
 
 def _read_run(asked: OneBatch, reader: FrameReader) -> list[OneBatch]:
@@ -274,6 +278,8 @@ def _answer_run(
         try:
             if answered < len(tickets):
                 ticket = tickets[answered]
+            elif answered and _find_partition(asked, context) is not partition:
+                break  # whom the batches before it woke had the topic deleted, or made anew
             else:
                 ticket = broker.append(partition, several[answered], is_zstd_allowed=is_zstd_allowed)
         except KafkaError:
