@@ -60,14 +60,15 @@ def _fetch(request: Fetch, broker: Broker, reply: Reply) -> ValueFetch:
 def _append(request: Produce, broker: Broker) -> Steps[Ticket]:
     """Append all values as one batch: they get offsets in a row, or none of them any."""
     check_not_internal(request.topic)
-    partition = broker.partition(request.topic, request.partition)
+    max_message_bytes = broker.partition(request.topic, request.partition).config.max_message_bytes
     batch, now_ms = BatchBuilder(), broker.clock.wall_ms()
     for number, value in enumerate(request.values, 1):
         batch.append(now_ms, None, value)
-        if batch.size_in_bytes > partition.config.max_message_bytes:
+        if batch.size_in_bytes > max_message_bytes:
             raise MessageTooLarge("more than one batch of the topic may have")
         if number % VALUES_A_STEP == 0:
             yield
+    partition = broker.partition(request.topic, request.partition)  # as it is now, some turns later
     return broker.append(partition, memoryview(bytearray(batch.build())))
 
 
