@@ -24,6 +24,7 @@ from ottla.protocol.connection import (
 from ottla.protocol.headers import encode_response_header
 from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.protocol.receiving import received
 
 
 def frame(body: bytes) -> bytes:
@@ -35,15 +36,9 @@ def body(size_bytes: int, seed: int = 1) -> bytes:
 
 
 def feed(reader: FrameReader, data: bytes) -> list[bytes]:
-    """Give a reader bytes as a socket would: no more than it has room for. Return copies of the frames."""
+    """Give a reader bytes as a socket would. Return copies of the frames."""
     frames = []
-    while data:
-        buffer = reader.get_buffer()
-        size_bytes = min(len(buffer), len(data))
-        assert size_bytes
-        buffer[:size_bytes] = data[:size_bytes]
-        data = data[size_bytes:]
-        reader.buffer_updated(size_bytes)
+    for _ in received(reader, data):
         while (view := reader.next_frame()) is not None:
             frames.append(bytes(view))
     return frames
@@ -86,14 +81,8 @@ def test_frames_that_are_there_may_be_looked_at_before_they_are_taken() -> None:
 def test_the_next_frame_is_received_apart_when_the_one_that_was_skipped_was_large() -> None:
     reader = FrameReader(ReceiveBuffers())
     large = frame(body(SCRATCH_BYTES))
-    data = memoryview(large)
-    while data:
-        buffer = reader.get_buffer()
-        received_bytes = min(len(buffer), len(data))
-        buffer[:received_bytes] = data[:received_bytes]
-        data = data[received_bytes:]
-        reader.buffer_updated(received_bytes)
-        if data:
+    for left_bytes in received(reader, large):
+        if left_bytes:
             assert reader.next_frame() is None
     assert reader.front() == large[:FRONT_BYTES]
     reader.skip(len(large))
@@ -343,12 +332,7 @@ def test_a_request_without_an_answer_waits_for_none() -> None:
 def detached(reader: FrameReader, data: bytes) -> list[memoryview]:
     """Give a reader bytes as `feed` does, and have it detach every frame."""
     frames = []
-    while data:
-        buffer = reader.get_buffer()
-        size_bytes = min(len(buffer), len(data))
-        buffer[:size_bytes] = data[:size_bytes]
-        data = data[size_bytes:]
-        reader.buffer_updated(size_bytes)
+    for _ in received(reader, data):
         while (view := reader.next_frame()) is not None:
             frames.append(reader.detach(view))
     return frames

@@ -21,6 +21,7 @@ from ottla.protocol.one_batch import FLEXIBLE_FROM, MAX_VERSION, MIN_VERSION, TO
 from ottla.records.builder import BatchBuilder
 from ottla.records.compression import Codec
 from tests.protocol.kafka_data import golden_cases
+from tests.protocol.receiving import received
 
 VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
 
@@ -62,13 +63,8 @@ def frame_of(request: ProduceRequest, version: int, client_id: str = "client") -
 def reader_of(*frames: bytes) -> FrameReader:
     """A reader that has received these frames, and part of the next one."""
     reader = FrameReader(ReceiveBuffers())
-    data = memoryview(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames) + bytes(3))
-    while data:
-        buffer = reader.get_buffer()
-        received_bytes = min(len(buffer), len(data))
-        buffer[:received_bytes] = data[:received_bytes]
-        data = data[received_bytes:]
-        reader.buffer_updated(received_bytes)
+    data = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames) + bytes(3)
+    for _ in received(reader, data):
         if not reader.front():
             assert reader.next_frame() is None, "a large frame grows"
     return reader

@@ -158,8 +158,7 @@ class FrameReader:
             if size < self.minimum_bytes or size > self.limit_bytes:
                 raise InvalidFrame(f"a frame of {size} bytes; allowed are {self.minimum_bytes} to {self.limit_bytes}")
             if left >= size + 4:
-                self._at = at + 4 + size
-                self._expected = size + 4 if size + 4 > SCRATCH_BYTES else 0
+                self.skip(size + 4)
                 return self._source[at + 4 : at + 4 + size]
         if left:
             self._keep_tail()

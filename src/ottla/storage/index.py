@@ -199,7 +199,10 @@ class OffsetIndex(_IndexFile):
         return self._last_offset
 
     def append(self, offset: int, position: int, *, beyond_limit: bool = False) -> None:
-        """Add an entry. Raises `ValueError` when the offset does not rise and, but for `beyond_limit`, without room."""
+        """Add an entry. Raises `ValueError` when the offset does not rise and, but for `beyond_limit`, without room.
+
+        Raises `OverflowError` for a position or an offset that 4 bytes cannot hold.
+        """
         if self._count >= self.max_entries and not beyond_limit:
             raise ValueError(f"{self.path} has no room for offset {offset}")
         if self._count and offset <= self._last_offset:

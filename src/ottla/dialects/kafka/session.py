@@ -191,14 +191,13 @@ class KafkaSession:
         """Do what the next frames ask, or begin to; returns what that counts for, 0 when none is there."""
         frame, self._parked = self._parked, None
         if frame is None:
-            answered = 0
             if not self._slots:
                 answered, is_next_general = answer_usual(self._reader, self._context, self._out)
                 if not is_next_general:
                     return answered
             frame = self._reader.next_frame()
             if frame is None:
-                return answered
+                return 0
         self._handle_any(frame)
         return GENERAL_COST
 
